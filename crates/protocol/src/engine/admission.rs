@@ -1,0 +1,196 @@
+//! The door: where a request of the peer's begins, is answered at once, or is refused.
+
+use bytes::Bytes;
+
+use crate::jsonrpc::{ErrorObject, RawJson, Request};
+use crate::types::legacy::{Initialize, Ping};
+use crate::types::modern::Discover;
+use crate::types::{Era, ProgressToken, ProtocolVersion, Request as _, error_code};
+
+use super::exchange::{Frame, Owner, Purpose};
+use super::requests::{Kind, Serving, Stage};
+use super::rules::{self, RequestMeta};
+use super::{Closing, End, Engine, Event, ExchangeId, Incoming, RequestKey, Role, Time, frame};
+
+/// What becomes of a request that is not refused.
+enum Admission {
+    /// A handler will see to it.
+    ToHandler {
+        kind: Kind,
+        version: ProtocolVersion,
+        token: Option<ProgressToken>,
+    },
+    /// The engine answers it by itself.
+    AtOnce(Kind, Result<RawJson, ErrorObject>),
+    /// Its cancel was here before it.
+    CancelledEarly,
+}
+
+impl Engine {
+    /// A request from the peer. It begins here, or is refused here.
+    pub(super) fn handle_request(&mut self, now: Time, exchange: ExchangeId, request: Request) {
+        if self.config.role() == Role::Client && self.handshake.is_modern() {
+            // 2026-07-28, basic/transports: a server must not ask, a client must not answer.
+            self.requests.ledger.ignored_requests += 1;
+            self.requests.refuse_serving(End::Rejected);
+            return;
+        }
+        match self.admit(exchange, &request) {
+            Ok(Admission::ToHandler {
+                kind,
+                version,
+                token,
+            }) => {
+                let serving = Serving::new(request.id.clone(), kind, exchange, version, token);
+                let key = self.begin_serving(now, serving);
+                self.handlers.start(key, kind == Kind::Listen);
+                self.events.push_back(Event::Request(Incoming {
+                    key,
+                    id: request.id,
+                    exchange,
+                    version,
+                    method: request.method,
+                    params: request.params,
+                }));
+            }
+            Ok(Admission::AtOnce(kind, answer)) => {
+                self.answer_at_once(now, exchange, request, kind, &answer);
+            }
+            Ok(Admission::CancelledEarly) => {
+                self.requests.refuse_serving(End::Cancelled);
+                self.mark_closing(exchange, Closing::Silent);
+            }
+            Err(error) => {
+                self.requests.refuse_serving(End::Rejected);
+                self.refuse(now, exchange, frame::answer(&request.id, &Err(error)));
+            }
+        }
+    }
+
+    fn admit(&mut self, exchange: ExchangeId, request: &Request) -> Result<Admission, ErrorObject> {
+        if self.is_duplicate(exchange, request) {
+            let problem = "this id is in use by a request in flight";
+            return Err(rules::invalid_request(problem));
+        }
+        if self.closing.refuses_requests() {
+            return Err(ErrorObject::new(error_code::SHUTTING_DOWN, "shutting down"));
+        }
+        let meta = RequestMeta::read(request.params.as_ref())?;
+        if request.method == *Initialize::METHOD {
+            let answer = self.introduce_legacy(request.params.as_ref());
+            return Ok(Admission::AtOnce(Kind::Initialize, answer));
+        }
+        let version = self.request_version(&meta, request)?;
+        if request.method == *Ping::METHOD && version.era() == Era::Legacy {
+            let answer = Ok(RawJson::empty_object());
+            return Ok(Admission::AtOnce(Kind::Ordinary, answer));
+        }
+        if request.method == *Discover::METHOD && !self.is_client() {
+            let answer = self.introduce_modern();
+            return Ok(Admission::AtOnce(Kind::Ordinary, answer));
+        }
+        if self.was_cancelled_early(&request.id) {
+            return Ok(Admission::CancelledEarly);
+        }
+        let kind = rules::kind(&request.method);
+        self.check_handlers(kind)?;
+        Ok(Admission::ToHandler {
+            kind,
+            version,
+            token: meta.token,
+        })
+    }
+
+    /// On a pipe the id is the key, so it can be used once at a time; on HTTP the exchange is
+    /// (**id-is-scoped**).
+    fn is_duplicate(&self, exchange: ExchangeId, request: &Request) -> bool {
+        let mut serving = self.requests.all_serving().iter();
+        serving.any(|(_, serving)| serving.exchange == exchange && serving.id == request.id)
+    }
+
+    fn request_version(
+        &self,
+        meta: &RequestMeta,
+        request: &Request,
+    ) -> Result<ProtocolVersion, ErrorObject> {
+        match self.config.role() {
+            Role::Server => meta.version(&request.method, &self.handshake, &self.config.versions),
+            Role::Client => {
+                let version = self.handshake.legacy_version();
+                Ok(version.unwrap_or(ProtocolVersion::LATEST_LEGACY))
+            }
+        }
+    }
+
+    /// One request too many is refused at once, so that cancels are always read (**bounded**).
+    fn check_handlers(&self, kind: Kind) -> Result<(), ErrorObject> {
+        let limits = &self.config.limits;
+        let (running, limit, what) = match kind {
+            Kind::Listen => (self.handlers.listens(), limits.listens, "listens are open"),
+            _ => (
+                self.handlers.running(),
+                limits.handlers,
+                "requests are running",
+            ),
+        };
+        match running < limit {
+            true => Ok(()),
+            false => Err(ErrorObject::new(
+                error_code::OVERLOADED,
+                format!("overloaded: {limit} {what}; send it again later"),
+            )),
+        }
+    }
+
+    /// What the engine answers by itself, without a handler.
+    fn answer_at_once(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        request: Request,
+        kind: Kind,
+        answer: &Result<RawJson, ErrorObject>,
+    ) {
+        let bytes = frame::answer(&request.id, answer);
+        let version = ProtocolVersion::LATEST_LEGACY;
+        let serving = Serving {
+            stage: Stage::Answering(Stage::end_of(answer)),
+            ..Serving::new(request.id, kind, exchange, version, None)
+        };
+        let key = self.begin_serving(now, serving);
+        self.push_answer(now, key, bytes);
+    }
+
+    fn begin_serving(&mut self, now: Time, serving: Serving) -> RequestKey {
+        let (on, works) = (serving.exchange, serving.stage == Stage::Admitted);
+        let key = self.requests.begin_serving(serving);
+        if let Some(exchange) = self.exchanges.get_mut(on) {
+            exchange.unanswered += 1;
+        }
+        if works {
+            self.work_began(now, on);
+        }
+        key
+    }
+
+    /// Writes an error for something that never became a request. A client that is flooded with
+    /// requests by a server which reads nothing does not even do that: it must go on reading.
+    pub(super) fn refuse(&mut self, now: Time, exchange: ExchangeId, bytes: Bytes) {
+        let limit = self.config.limits.queued_bytes;
+        let full = self
+            .exchanges
+            .get(exchange)
+            .is_none_or(|exchange| exchange.queue.answer_bytes() > limit);
+        if full {
+            self.requests.ledger.ignored_requests += 1;
+            return;
+        }
+        let exchange = match self.is_client() {
+            true => self.outlet(now, None, Purpose::Notice),
+            false => exchange,
+        };
+        self.mark_closing(exchange, Closing::Finished);
+        let owner = Owner::Refusal;
+        self.push(exchange, Frame { bytes, owner });
+    }
+}

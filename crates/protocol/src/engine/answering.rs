@@ -1,0 +1,269 @@
+//! The side that answers: a request of the peer's from its beginning to its end.
+//!
+//! ```text
+//!   request ──► Admitted ── told to the application ──► Running ── respond ──► Answering
+//!                  │                                       │                       │
+//!                  │ cancelled, lost:                      │ cancelled, lost:      │ write begun
+//!                  │ it never starts                       │ stop the handler      ▼
+//!                  ▼                                       ▼                 Answered, Refused
+//!              Cancelled, Lost ◄───── the answer is withdrawn ─── (until its write has begun)
+//! ```
+//!
+//! The state that starts the write of an answer is the state that a cancel ends: so after a cancel
+//! nothing more leaves for that request, and a frame that is half written is finished
+//! (**silence**).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::jsonrpc::{ErrorObject, RawJson};
+use crate::types::{EmptyResult, Meta, ResultType, error_code, meta_key};
+
+use super::deadline::Timer;
+use super::exchange::{Frame, Owner, Purpose};
+use super::planted::{Bug, planted};
+use super::requests::{Kind, Serving, Stage};
+use super::{By, Closing, End, Engine, Outcome, Rejection, RequestKey, StopCause, Time, frame};
+
+impl Engine {
+    /// A handler has come to its end with an answer. It is written, unless nobody waits for it any
+    /// more: then it goes nowhere (**silence**).
+    pub fn respond(&mut self, now: Time, key: RequestKey, answer: Result<RawJson, ErrorObject>) {
+        self.handler_ended(key);
+        match self.requests.serving(key).map(|serving| serving.stage) {
+            Some(Stage::Admitted | Stage::Running) => self.answer(now, key, &answer),
+            _ => self.requests.ledger.silenced += 1,
+        }
+        self.settle(now);
+    }
+
+    /// A handler is gone without an answer: it was dropped, or it panicked. If somebody still waits
+    /// for it they get an internal error without any detail (**panic-fence**).
+    pub fn handler_gone(&mut self, now: Time, key: RequestKey) {
+        self.handler_ended(key);
+        if let Some(Stage::Running) = self.requests.serving(key).map(|serving| serving.stage) {
+            let error = ErrorObject::new(error_code::INTERNAL_ERROR, "internal error");
+            self.answer(now, key, &Err(error));
+        }
+        self.settle(now);
+    }
+
+    /// Tells how far a request has come, if it wanted to know. What does not grow, or comes after
+    /// the end, goes nowhere (**order**, **silence**).
+    pub fn progress(
+        &mut self,
+        now: Time,
+        key: RequestKey,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+    ) -> Result<(), Rejection> {
+        let Some(serving) = self.speaking(key) else {
+            return Ok(());
+        };
+        let grows = progress.is_finite() && serving.progress.is_none_or(|last| progress > last);
+        if !grows {
+            self.requests.ledger.stale_progress += 1;
+            return Ok(());
+        }
+        serving.progress = Some(progress);
+        let Some(token) = serving.token.clone() else {
+            return Ok(());
+        };
+        let bytes = frame::progress(&token, progress, total, message);
+        self.say(now, Some(key), bytes)
+    }
+
+    /// Tells the peer something: on behalf of one of its requests, or of nobody's. On behalf of a
+    /// request that is over, it goes nowhere (**silence**).
+    pub fn notify(
+        &mut self,
+        now: Time,
+        serves: Option<RequestKey>,
+        method: &str,
+        params: Option<&RawJson>,
+    ) -> Result<(), Rejection> {
+        if let Some(key) = serves
+            && self.speaking(key).is_none()
+        {
+            return Ok(());
+        }
+        self.say(now, serves, frame::notification(method, params))
+    }
+
+    /// A handler has taken its token: it wants to clean up when it is stopped, and may, for
+    /// `grace` or as long as is configured (**stop-is-real**).
+    pub fn grant_grace(&mut self, key: RequestKey, grace: Option<Duration>) {
+        let grace = grace.unwrap_or(self.config.spans.handler_grace);
+        if let Some(handler) = self.handlers.get_mut(key) {
+            handler.grace = Some(grace).filter(|grace| !grace.is_zero());
+        }
+    }
+
+    /// Gives a handler a deadline: when it passes, `answer` is sent in its stead, and it is stopped.
+    pub fn set_deadline(&mut self, now: Time, key: RequestKey, after: Duration, answer: RawJson) {
+        let until = now + after;
+        if let Some(serving) = self.requests.serving_mut(key) {
+            let before = serving.deadline.replace((until, answer));
+            let before = before.map(|(until, _)| until);
+            self.timers.reset(Timer::Request(key), before, Some(until));
+        }
+    }
+
+    /// Puts the last word on a request into the queue.
+    fn answer(&mut self, now: Time, key: RequestKey, answer: &Result<RawJson, ErrorObject>) {
+        self.give_up_children(now, key, By::Caller);
+        let Some(serving) = self.requests.serving_mut(key) else {
+            return;
+        };
+        serving.stage = Stage::Answering(Stage::end_of(answer));
+        let due = serving.deadline.take().map(|(until, _)| until);
+        let (exchange, bytes) = (serving.exchange, frame::answer(&serving.id, answer));
+        self.timers.reset(Timer::Request(key), due, None);
+        self.work_ended(now, exchange);
+        self.push_answer(now, key, bytes);
+    }
+
+    /// An answer has reserved capacity, never priority: it leaves after all that was said before
+    /// it (**order**).
+    pub(super) fn push_answer(&mut self, now: Time, key: RequestKey, bytes: Bytes) {
+        let exchange = self.outlet(now, Some(key), Purpose::Notice);
+        let owner = Owner::Answer(key);
+        match planted(Bug::ResponseOvertakesItsProgress) {
+            true => self.push_cancel(exchange, Frame { bytes, owner }),
+            false => self.push(exchange, Frame { bytes, owner }),
+        }
+    }
+
+    /// The write of an answer has begun: nothing can stop it any more, and the request is over.
+    pub(super) fn answer_begun(&mut self, now: Time, key: RequestKey) {
+        if let Some(Stage::Answering(end)) = self.requests.serving(key).map(|serving| serving.stage)
+            && let Some(serving) = self.end_serving(now, key, end)
+        {
+            self.mark_closing(serving.exchange, Closing::Finished);
+        }
+    }
+
+    /// Ends a request of the peer's: the one place where that happens.
+    fn end_serving(&mut self, now: Time, key: RequestKey, end: End) -> Option<Serving> {
+        let serving = self.requests.end_serving(key, end)?;
+        let due = serving.deadline.as_ref().map(|(until, _)| *until);
+        self.timers.reset(Timer::Request(key), due, None);
+        if let Some(exchange) = self.exchanges.get_mut(serving.exchange) {
+            exchange.unanswered -= 1;
+        }
+        if matches!(serving.stage, Stage::Admitted | Stage::Running) {
+            self.work_ended(now, serving.exchange);
+        }
+        self.remember_over(now, &serving.id);
+        Some(serving)
+    }
+
+    /// Nobody waits for a request any more: what was said on its behalf and has not left is
+    /// withdrawn, what was asked on its behalf is given up (**tree**), its handler is stopped.
+    pub(super) fn stop(&mut self, now: Time, key: RequestKey, cause: StopCause) {
+        let end = match cause {
+            StopCause::Lost => End::Lost,
+            _ => End::Cancelled,
+        };
+        let Some(serving) = self.end_serving(now, key, end) else {
+            return;
+        };
+        if !planted(Bug::AnswerLeavesAfterCancel) {
+            self.withdraw(|owner| owner == Owner::Answer(key) || owner == Owner::Word(key));
+        }
+        let by = match cause {
+            StopCause::Shutdown => By::Shutdown,
+            _ => By::Peer,
+        };
+        self.give_up_children(now, key, by);
+        self.mark_closing(serving.exchange, Closing::Silent);
+        match serving.stage {
+            Stage::Admitted => drop(self.handlers.gone(key)),
+            Stage::Running | Stage::Answering(_) => self.stop_handler(now, key, cause),
+        }
+    }
+
+    /// What was asked on behalf of a request goes with it (**tree**).
+    fn give_up_children(&mut self, now: Time, parent: RequestKey, by: By) {
+        let calls = self.requests.calls();
+        for call in calls.keys_where(|call| call.serves == Some(parent)) {
+            let reason = "the request it was made for is over";
+            let outcome = |sent| Outcome::Cancelled {
+                by,
+                reason: Some(reason.into()),
+                sent,
+            };
+            self.give_up(now, call, outcome, reason);
+        }
+    }
+
+    /// The deadline of a request has passed: it is answered in its handler's stead.
+    pub(super) fn request_due(&mut self, now: Time, key: RequestKey) {
+        let answer = self
+            .requests
+            .serving(key)
+            .and_then(|serving| serving.deadline.clone());
+        if let Some((_, answer)) = answer {
+            self.answer_instead(now, key, &answer, StopCause::Deadline);
+        }
+    }
+
+    fn answer_instead(&mut self, now: Time, key: RequestKey, answer: &RawJson, cause: StopCause) {
+        let stage = self.requests.serving(key).map(|serving| serving.stage);
+        self.answer(now, key, &Ok(answer.clone()));
+        match stage {
+            Some(Stage::Admitted) => drop(self.handlers.gone(key)),
+            _ => self.stop_handler(now, key, cause),
+        }
+    }
+
+    /// A server ends its listens with their result before it closes: that is how a client knows
+    /// that nothing was lost.
+    pub(super) fn end_listens(&mut self, now: Time) {
+        let listens = self
+            .requests
+            .all_serving()
+            .keys_where(|serving| serving.kind == Kind::Listen);
+        for key in listens {
+            let Some(serving) = self.requests.serving(key) else {
+                continue;
+            };
+            let mut meta = Meta::default();
+            meta.set(meta_key::SUBSCRIPTION_ID, &serving.id)
+                .expect("an id is always valid JSON");
+            let mut result = EmptyResult::new();
+            result.result_type = Some(ResultType::Complete);
+            result.meta = Some(meta);
+            let result = RawJson::encode(&result).expect("our own types are always valid JSON");
+            self.answer_instead(now, key, &result, StopCause::Shutdown);
+        }
+    }
+
+    /// The request, if something may still be said on its behalf.
+    fn speaking(&mut self, key: RequestKey) -> Option<&mut Serving> {
+        let speaks = self
+            .requests
+            .serving(key)
+            .is_some_and(|serving| matches!(serving.stage, Stage::Admitted | Stage::Running));
+        if !speaks {
+            self.requests.ledger.silenced += 1;
+            return None;
+        }
+        self.requests.serving_mut(key)
+    }
+
+    fn say(
+        &mut self,
+        now: Time,
+        serves: Option<RequestKey>,
+        bytes: Bytes,
+    ) -> Result<(), Rejection> {
+        self.check_bytes(bytes.len(), serves)?;
+        let exchange = self.outlet(now, serves, Purpose::Notice);
+        let owner = serves.map_or(Owner::Nobody, Owner::Word);
+        self.push(exchange, Frame { bytes, owner });
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! The side that asks: a call from its beginning to its end.
+//!
+//! ```text
+//!              ┌──────────────────── request ─────────────────────┐
+//!              ▼                                                  │ a limit, a closed link
+//!            queued ─── write begun ──► in flight                 ▼
+//!              │                          │  │             Rejected, Lost
+//!              │ given up:                │  │ given up: announced, once
+//!              │ taken out of the queue,  │  └──► Cancelled, TimedOut
+//!              │ never written            │
+//!              ▼                          │ the peer: Answered, InputRequired, Refused, Violated
+//!      Cancelled, TimedOut                └ the wire: Lost
+//! ```
+
+use crate::types::Era;
+
+use super::deadline::{CallClocks, Timer};
+use super::exchange::{Abandoned, Frame, Owner, Purpose};
+use super::planted::{Bug, planted};
+use super::requests::{Call, Kind};
+use super::rules::{self, Announcement};
+use super::{
+    Ask, By, CallId, Closing, Deadlines, Engine, Event, Loss, LossKind, Outcome, Rejection, Sent,
+    Time, Wire, frame,
+};
+
+impl Engine {
+    /// Makes a call. Its one end comes as an [`Event::Ended`], unless it is over before it began:
+    /// then it is returned here, and no event follows.
+    pub fn request(&mut self, now: Time, ask: Ask) -> Result<CallId, Outcome> {
+        let began = self.allow(&ask).and_then(|era| {
+            let kind = rules::kind(&ask.method);
+            self.open(now, &ask, kind, era)
+        });
+        if let Err(outcome) = &began {
+            self.requests.refuse_call(outcome.end());
+        }
+        self.settle(now);
+        began
+    }
+
+    /// Gives a call up on behalf of its caller. Returns at once, whatever the peer and the wire do
+    /// (**cancel-never-waits**). A call that is over is left alone.
+    pub fn cancel(&mut self, now: Time, call: CallId, reason: Option<&str>) {
+        let outcome = |sent| Outcome::Cancelled {
+            by: By::Caller,
+            reason: reason.map(Into::into),
+            sent,
+        };
+        let announced = reason.unwrap_or("cancelled by the caller");
+        self.give_up(now, call, outcome, announced);
+        self.settle(now);
+    }
+
+    /// Whether a call may be made now, and in which era.
+    fn allow(&self, ask: &Ask) -> Result<Era, Outcome> {
+        if let Some(cause) = self.unreachable() {
+            let sent = Sent::Never;
+            return Err(Outcome::Lost { cause, sent });
+        }
+        let Some(serves) = ask.serves else {
+            return match (self.is_client(), self.version()) {
+                (true, Some(version)) => Ok(version.era()),
+                (false, Some(_)) => Ok(Era::Legacy),
+                (_, None) => Err(Outcome::Rejected(Rejection::NotConnected)),
+            };
+        };
+        match self.requests.serving(serves) {
+            None => Err(Outcome::Cancelled {
+                by: By::Caller,
+                reason: Some("the request it was made for is over".into()),
+                sent: Sent::Never,
+            }),
+            Some(serving) if !self.is_client() && serving.version.era() == Era::Modern => {
+                Err(Outcome::Rejected(Rejection::NotAllowed))
+            }
+            Some(serving) => Ok(serving.version.era()),
+        }
+    }
+
+    /// Begins a call: the one place where that happens.
+    pub(super) fn open(
+        &mut self,
+        now: Time,
+        ask: &Ask,
+        kind: Kind,
+        era: Era,
+    ) -> Result<CallId, Outcome> {
+        let id = self.requests.next_call();
+        let bytes = match kind {
+            Kind::Initialize => frame::plain_call(id, &ask.method, &ask.params),
+            _ => frame::call(id, ask, self.standing_meta.as_ref()),
+        };
+        self.check_room(bytes.len(), ask)
+            .map_err(Outcome::Rejected)?;
+        let exchange = self.outlet(now, ask.serves, Purpose::Call(id));
+        let spans = match kind {
+            Kind::Listen => Deadlines::NONE,
+            _ => self.config.deadlines,
+        };
+        let mut clocks = CallClocks::start(ask.deadlines.unwrap_or(spans), now);
+        if self.owes_on(exchange) {
+            clocks.pause(now);
+        }
+        let due = clocks.next();
+        let began = self.requests.begin_call(Call {
+            kind,
+            exchange,
+            serves: ask.serves,
+            era,
+            sent: Sent::Never,
+            written: false,
+            clocks,
+            progress: None,
+        });
+        debug_assert_eq!(began, id);
+        self.timers.reset(Timer::Call(id), None, due);
+        let owner = Owner::Call(id);
+        self.push(exchange, Frame { bytes, owner });
+        Ok(id)
+    }
+
+    fn check_room(&self, bytes: usize, ask: &Ask) -> Result<(), Rejection> {
+        let limits = &self.config.limits;
+        if self.requests.calls().len() >= limits.calls {
+            let limit = limits.calls;
+            return Err(Rejection::TooManyCalls { limit });
+        }
+        self.check_bytes(bytes, ask.serves)
+    }
+
+    /// Ends a call: the one place where that happens. `None` if it is over already.
+    pub(super) fn end_call(&mut self, now: Time, id: CallId, outcome: Outcome) -> Option<Call> {
+        let call = self.requests.end_call(id, outcome.end())?;
+        if !planted(Bug::EntryKeptAfterItsEnd) {
+            self.timers.reset(Timer::Call(id), call.clocks.next(), None);
+        }
+        match call.kind {
+            Kind::Initialize | Kind::Probe => self.opening_ended(now, id, outcome),
+            Kind::Ordinary | Kind::Listen => {
+                self.events.push_back(Event::Ended { call: id, outcome });
+            }
+        }
+        Some(call)
+    }
+
+    /// Ends a call that nobody waits for any more, and tells the peer if it may know of it
+    /// (**drop-announces**, **announce-once**).
+    pub(super) fn give_up(
+        &mut self,
+        now: Time,
+        id: CallId,
+        outcome: impl FnOnce(Sent) -> Outcome,
+        reason: &str,
+    ) {
+        let Some(sent) = self.requests.call(id).map(|call| call.sent) else {
+            return;
+        };
+        let outcome = outcome(sent);
+        let told_nobody =
+            planted(Bug::TimeoutTellsNobody) && matches!(outcome, Outcome::TimedOut { .. });
+        let Some(call) = self.end_call(now, id, outcome) else {
+            return;
+        };
+        if told_nobody {
+            return;
+        }
+        if sent == Sent::Never {
+            self.withdraw(|owner| owner == Owner::Call(id));
+            if planted(Bug::CancelForARequestNeverWritten) {
+                self.announce(now, id, &call, reason);
+            }
+            return;
+        }
+        self.announce(now, id, &call, reason);
+        if planted(Bug::CancelSentTwice) {
+            self.announce(now, id, &call, reason);
+        }
+    }
+
+    fn announce(&mut self, now: Time, id: CallId, call: &Call, reason: &str) {
+        let (role, wire) = (self.config.role(), self.config.wire);
+        let how = match rules::announcement(role, wire, call.era, call.kind) {
+            Announcement::None if planted(Bug::InitializeCancelled) => Announcement::Notification,
+            how => how,
+        };
+        let bytes = frame::cancelled(id, Some(reason));
+        match how {
+            Announcement::None if wire == Wire::Http => {
+                self.linger(now, call.exchange, Abandoned::Unspoken);
+            }
+            Announcement::None => {}
+            Announcement::Notification => {
+                let owner = Owner::Cancel(id);
+                self.push_cancel(call.exchange, Frame { bytes, owner });
+            }
+            Announcement::CloseExchange => self.close_exchange(call.exchange, Closing::Abandoned),
+            Announcement::Post => {
+                self.linger(now, call.exchange, Abandoned::Unannounced(bytes));
+                if call.written {
+                    self.post_cancel(now, call.exchange);
+                }
+            }
+        }
+    }
+
+    /// A call's exchange, or all of a connection, is gone.
+    pub(super) fn lose_call(&mut self, now: Time, id: CallId, cause: Loss) {
+        if let Some(sent) = self.requests.call(id).map(|call| call.sent) {
+            self.end_call(now, id, Outcome::Lost { cause, sent });
+        }
+    }
+
+    /// Why no new call can be made, if none can.
+    fn unreachable(&self) -> Option<Loss> {
+        self.closing
+            .refuses_calls()
+            .then(|| self.closed_because().unwrap_or(LossKind::ClosedByUs.into()))
+    }
+}

@@ -1,0 +1,192 @@
+//! Cancels from the peer: what they mean, and what those mean that come too early or too late.
+
+use std::collections::VecDeque;
+
+use crate::jsonrpc::{Notification, RawJson, RequestId};
+use crate::types::{CancelledParams, error_code};
+
+use super::deadline::Timer;
+use super::planted::{Bug, planted};
+use super::requests::Kind;
+use super::rules::{self, CancelNames};
+use super::{CallId, Engine, ExchangeId, Outcome, RequestKey, StopCause, Time, frame};
+
+/// What a session on legacy HTTP knows of ids that are not in flight: request and cancel are two
+/// POSTs, and the cancel may come first (**cancel-overtakes**).
+///
+/// Both kinds are kept for a few seconds and up to a small number, oldest out first.
+#[derive(Clone, Default, Debug)]
+pub(super) struct EarlyCancels {
+    remembered: VecDeque<(Time, RequestId, Memory)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Memory {
+    /// It was cancelled and has not come.
+    Cancelled,
+    /// It came and is over. A cancel for it is late and not early: some clients use the same id
+    /// for every request, and must not lose their next one to it.
+    Over,
+}
+
+impl EarlyCancels {
+    fn due(&self) -> Option<Time> {
+        self.remembered.front().map(|(until, ..)| *until)
+    }
+
+    fn position(&self, id: &RequestId) -> Option<usize> {
+        self.remembered.iter().position(|(_, known, _)| known == id)
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.remembered.len()
+    }
+}
+
+impl Engine {
+    /// `notifications/cancelled`. Unknown, finished, duplicate and malformed ones are ignored: no
+    /// reply, one counter (**strays-are-quiet**).
+    pub(super) fn handle_cancelled(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        notification: &Notification,
+    ) {
+        let params = notification.params.as_ref();
+        let params = params.and_then(|params| params.decode::<CancelledParams>().ok());
+        let acted = params.is_some_and(|params| self.cancel_named(now, &params));
+        if !acted {
+            self.requests.ledger.stray_cancels += 1;
+            if planted(Bug::StrayCancelAnswered) {
+                let error = crate::jsonrpc::ErrorObject::new(error_code::INVALID_PARAMS, "what?");
+                self.refuse(now, exchange, frame::unaddressed(&error));
+            }
+        }
+    }
+
+    fn cancel_named(&mut self, now: Time, params: &CancelledParams) -> bool {
+        let reason = params.reason.as_deref();
+        if planted(Bug::CancelLooksInBothDirections)
+            && let RequestId::Number(number) = params.request_id
+            && self.requests.call(CallId(number)).is_some()
+        {
+            self.cancel(now, CallId(number), reason);
+            return true;
+        }
+        match rules::cancel_names(self.config.role(), self.config.wire, &self.handshake) {
+            CancelNames::Nothing => false,
+            CancelNames::OurListens => self.end_our_listen(now, &params.request_id),
+            CancelNames::TheirRequests => match self.find(&params.request_id) {
+                Found::One(key) => {
+                    let reason = reason.map(Into::into);
+                    self.stop(now, key, StopCause::Cancelled { reason });
+                    true
+                }
+                Found::None => {
+                    self.remember(now, &params.request_id, Memory::Cancelled);
+                    false
+                }
+                Found::Several | Found::Uncancellable => false,
+            },
+        }
+    }
+
+    /// A modern server ends a listen with a cancel: a graceful end, like its result. (The
+    /// specification's pages disagree on which of the two a server sends; both are accepted.)
+    fn end_our_listen(&mut self, now: Time, id: &RequestId) -> bool {
+        let RequestId::Number(number) = id else {
+            return false;
+        };
+        let id = CallId(*number);
+        let listens = self
+            .requests
+            .call(id)
+            .is_some_and(|call| call.kind == Kind::Listen);
+        if listens {
+            let result = RawJson::parse(r#"{"resultType":"complete"}"#).expect("this is JSON");
+            self.finish_call(now, id, Outcome::Answered(result));
+        }
+        listens
+    }
+
+    /// The request of the peer's with this id. On HTTP two can have the same one, in different
+    /// exchanges; a cancel then names neither (**id-is-scoped**).
+    fn find(&self, id: &RequestId) -> Found {
+        let mut matching = self
+            .requests
+            .all_serving()
+            .iter()
+            .filter(|(_, serving)| serving.id == *id);
+        match (matching.next(), matching.next()) {
+            (None, _) => Found::None,
+            (Some((_, serving)), None) if serving.kind == Kind::Initialize => Found::Uncancellable,
+            (Some((key, _)), None) => Found::One(key),
+            (Some(_), Some(_)) => Found::Several,
+        }
+    }
+
+    /// Whether a request was cancelled before it came. Then it never starts.
+    pub(super) fn was_cancelled_early(&mut self, id: &RequestId) -> bool {
+        let Some(at) = self.early_cancels.position(id) else {
+            return false;
+        };
+        let (_, _, memory) = &mut self.early_cancels.remembered[at];
+        std::mem::replace(memory, Memory::Over) == Memory::Cancelled
+    }
+
+    /// A request is over: a cancel that still comes for it is late.
+    pub(super) fn remember_over(&mut self, now: Time, id: &RequestId) {
+        self.remember(now, id, Memory::Over);
+    }
+
+    fn remember(&mut self, now: Time, id: &RequestId, memory: Memory) {
+        if !self.remembers_cancels() {
+            return;
+        }
+        let known = self.early_cancels.position(id);
+        // A cancel for a request that is over is late, and stays so.
+        if known.is_some() && memory == Memory::Cancelled {
+            return;
+        }
+        let before = self.early_cancels.due();
+        let remembered = &mut self.early_cancels.remembered;
+        if let Some(at) = known {
+            remembered.remove(at);
+        }
+        if remembered.len() >= self.config.limits.early_cancels {
+            remembered.pop_front();
+        }
+        let until = now + self.config.spans.early_cancel;
+        remembered.push_back((until, id.clone(), memory));
+        let after = self.early_cancels.due();
+        self.timers.reset(Timer::EarlyCancel, before, after);
+    }
+
+    /// The oldest memory is too old.
+    pub(super) fn forget_early_cancel(&mut self) {
+        let before = self.early_cancels.due();
+        self.early_cancels.remembered.pop_front();
+        let after = self.early_cancels.due();
+        self.timers.reset(Timer::EarlyCancel, before, after);
+    }
+
+    pub(super) fn forget_all_early_cancels(&mut self) {
+        let before = self.early_cancels.due();
+        self.early_cancels.remembered.clear();
+        self.timers.reset(Timer::EarlyCancel, before, None);
+    }
+
+    fn remembers_cancels(&self) -> bool {
+        rules::remembers_early_cancels(self.config.role(), self.config.wire)
+            && self.handshake.is_legacy()
+    }
+}
+
+enum Found {
+    None,
+    One(RequestKey),
+    /// The handshake: a client must not cancel it, and we do not let it.
+    Uncancellable,
+    Several,
+}

@@ -1,0 +1,229 @@
+//! How a link comes to its end (**orderly-close**).
+//!
+//! ```text
+//!   Open ── end of input, shutdown ──► Draining ── time, or a second shutdown ──► Stopping
+//!     │                                    └───── nothing left to answer ─────────►  │
+//!     │ shutdown at once                                                             │
+//!     ├─────────────────────────────────────────────────────────────────────────────►│
+//!     │ the pipe broke                                       handlers are gone, or   │
+//!     └─────────────────────────────────────────────────────► their grace is over    ▼
+//!                                    Closed ◄── all is written, or time ──── Flushing
+//! ```
+//!
+//! *Draining*: no new requests; running handlers may finish and answer. *Stopping*: tokens fire,
+//! plain handlers are dropped, others get their grace; our own calls are given up and announced.
+//! *Flushing*: what is left in the queues, cancels above all, goes out.
+
+use std::time::Duration;
+
+use super::deadline::Timer;
+use super::exchange::Purpose;
+use super::{By, Closing, Engine, Event, ExchangeId, Loss, LossKind, Outcome, StopCause, Time};
+
+/// How to shut down.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Shutdown {
+    /// Let running handlers finish for a while, then stop them. A second one ends the drain.
+    Drain,
+    /// Stop handlers now.
+    Now,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ClosingState {
+    phase: Phase,
+    cause: Option<Loss>,
+    until: Option<Time>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Phase {
+    Open,
+    /// `deaf`: nothing can be heard any more, so no call can be answered.
+    Draining {
+        deaf: bool,
+    },
+    Stopping,
+    Flushing,
+    Closed,
+}
+
+impl ClosingState {
+    pub(super) fn new() -> Self {
+        Self {
+            phase: Phase::Open,
+            cause: None,
+            until: None,
+        }
+    }
+
+    pub(super) fn refuses_requests(&self) -> bool {
+        self.phase != Phase::Open
+    }
+
+    pub(super) fn refuses_calls(&self) -> bool {
+        !matches!(self.phase, Phase::Open | Phase::Draining { deaf: false })
+    }
+
+    /// How long a handler that is stopped now may take at most.
+    pub(super) fn grace_left(&self, now: Time) -> Option<Duration> {
+        match self.phase {
+            Phase::Stopping => self.until.map(|until| until - now),
+            _ => None,
+        }
+    }
+}
+
+impl Engine {
+    /// Closes the link from this side. [`Event::Closed`] follows, soon.
+    pub fn shutdown(&mut self, now: Time, how: Shutdown) {
+        let cause = LossKind::ClosedByUs.into();
+        match (self.closing.phase, how) {
+            (Phase::Open, Shutdown::Drain) if !self.is_client() => {
+                self.begin_draining(now, cause, false);
+            }
+            (Phase::Open | Phase::Draining { .. }, _) => self.begin_stopping(now, cause),
+            _ => {}
+        }
+        self.settle(now);
+    }
+
+    /// Why the link is closed or closing, if it is (**closed-is-known**).
+    pub fn closed_because(&self) -> Option<Loss> {
+        self.closing.cause.clone()
+    }
+
+    /// Whether [`Event::Closed`] was given out, or is about to be.
+    pub fn is_closed(&self) -> bool {
+        self.closing.phase == Phase::Closed
+    }
+
+    /// The input has ended: nothing that we asked can be answered any more, but what was asked of
+    /// us can, as long as somebody reads.
+    pub(super) fn drain_without_input(&mut self, now: Time) {
+        if !matches!(self.closing.phase, Phase::Open | Phase::Draining { .. }) {
+            return;
+        }
+        let cause = Loss::from(LossKind::EndOfStream);
+        for call in self.requests.calls().keys_where(|_| true) {
+            self.lose_call(now, call, cause.clone());
+        }
+        match self.closing.phase {
+            Phase::Open => self.begin_draining(now, cause, true),
+            _ => self.closing.phase = Phase::Draining { deaf: true },
+        }
+    }
+
+    fn begin_draining(&mut self, now: Time, cause: Loss, deaf: bool) {
+        let until = now + self.config.spans.drain;
+        self.enter(Phase::Draining { deaf }, Some(until));
+        self.closing.cause.get_or_insert(cause);
+        self.end_listens(now);
+    }
+
+    fn begin_stopping(&mut self, now: Time, cause: Loss) {
+        let until = now + self.config.spans.shutdown_grace;
+        self.enter(Phase::Stopping, Some(until));
+        self.closing.cause.get_or_insert(cause);
+        self.end_listens(now);
+        for call in self.requests.calls().keys_where(|_| true) {
+            let reason = "shutting down";
+            let outcome = |sent| Outcome::Cancelled {
+                by: By::Shutdown,
+                reason: Some(reason.into()),
+                sent,
+            };
+            self.give_up(now, call, outcome, reason);
+        }
+        let answered = |stage| matches!(stage, super::requests::Stage::Answering(_));
+        let unanswered = self
+            .requests
+            .all_serving()
+            .keys_where(|serving| !answered(serving.stage));
+        for key in unanswered {
+            self.stop(now, key, StopCause::Shutdown);
+        }
+    }
+
+    /// The pipe broke: there is nobody to drain for, and nothing to flush. False if the link was
+    /// closed before.
+    pub(super) fn begin_closing_lost(&mut self, now: Time, cause: Loss) -> bool {
+        if self.closing.phase == Phase::Closed {
+            return false;
+        }
+        let until = match self.closing.phase {
+            Phase::Stopping | Phase::Flushing => self.closing.until,
+            _ => Some(now + self.config.spans.shutdown_grace),
+        };
+        self.enter(Phase::Stopping, until);
+        self.closing.cause.get_or_insert(cause);
+        true
+    }
+
+    /// The time of a stage of closing is over.
+    pub(super) fn closing_due(&mut self, now: Time) {
+        match self.closing.phase {
+            Phase::Draining { .. } => self.begin_stopping(now, LossKind::ClosedByUs.into()),
+            Phase::Stopping => self.begin_flushing(now),
+            Phase::Flushing => self.finish_closing(now),
+            Phase::Open | Phase::Closed => self.enter(self.closing.phase, None),
+        }
+    }
+
+    /// Goes on to the next stage as soon as there is nothing left to do in this one.
+    pub(super) fn settle_closing(&mut self, now: Time) {
+        if let Phase::Draining { .. } = self.closing.phase
+            && self.requests.all_serving().is_empty()
+            && self.handlers.not_aborted().is_empty()
+        {
+            self.begin_stopping(now, LossKind::ClosedByUs.into());
+        }
+        if self.closing.phase == Phase::Stopping && self.handlers.not_aborted().is_empty() {
+            self.begin_flushing(now);
+        }
+        if self.closing.phase == Phase::Flushing && self.is_flushed() {
+            self.finish_closing(now);
+        }
+    }
+
+    fn begin_flushing(&mut self, now: Time) {
+        for key in self.handlers.not_aborted() {
+            self.abort(key);
+        }
+        let until = now + self.config.spans.flush;
+        self.enter(Phase::Flushing, Some(until));
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.exchanges
+            .iter()
+            .all(|(_, exchange)| match exchange.purpose {
+                Purpose::Link => exchange.queue.is_empty(),
+                Purpose::Theirs { .. } => exchange.queue.is_empty() && exchange.unanswered == 0,
+                Purpose::Call(_) | Purpose::Notice | Purpose::Abandoned(_) => false,
+            })
+    }
+
+    fn finish_closing(&mut self, now: Time) {
+        self.enter(Phase::Closed, None);
+        for key in self.requests.all_serving().keys_where(|_| true) {
+            self.stop(now, key, StopCause::Lost);
+        }
+        for exchange in self.exchanges.keys_where(|_| true) {
+            self.close_exchange(exchange, Closing::Abandoned);
+        }
+        if let Some(link) = self.exchanges.get_mut(ExchangeId::LINK) {
+            link.queue.clear();
+        }
+        self.forget_all_early_cancels();
+        let cause = self.closed_because().unwrap_or(LossKind::ClosedByUs.into());
+        let overrun = self.handlers.overrun();
+        self.events.push_back(Event::Closed { cause, overrun });
+    }
+
+    fn enter(&mut self, phase: Phase, until: Option<Time>) {
+        let before = std::mem::replace(&mut self.closing.until, until);
+        self.timers.reset(Timer::Closing, before, until);
+        self.closing.phase = phase;
+    }
+}

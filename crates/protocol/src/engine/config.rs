@@ -1,0 +1,217 @@
+//! What an engine is told before it begins.
+
+use std::time::Duration;
+
+use crate::types::{ClientCapabilities, Implementation, ProtocolVersion, ServerCapabilities};
+
+/// Which side we are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Role {
+    /// We opened the conversation.
+    Client,
+    /// We were spoken to.
+    Server,
+}
+
+/// How messages travel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Wire {
+    /// One exchange carries everything: stdio, a socket, memory, the 2024-11-05 event stream.
+    Pipe,
+    /// Each POST, and each GET stream, is an exchange of its own.
+    Http,
+}
+
+/// Who we are, as the other side gets to know it. It settles the [`Role`].
+#[derive(Clone, Debug)]
+pub enum Identity {
+    /// A client.
+    Client {
+        /// Its name and version.
+        info: Implementation,
+        /// What it can do.
+        capabilities: ClientCapabilities,
+    },
+    /// A server.
+    Server {
+        /// Its name and version.
+        info: Implementation,
+        /// What it can do.
+        capabilities: ServerCapabilities,
+        /// How to make good use of it, for the model.
+        instructions: Option<String>,
+    },
+}
+
+/// What an engine is told before it begins. The defaults are those of the documentation; whoever
+/// wants less says so.
+///
+/// ```
+/// use belay_protocol::engine::{Config, Wire};
+/// use belay_protocol::types::{ClientCapabilities, Implementation};
+///
+/// let me = Implementation::new("editor", "1.0.0");
+/// let mut config = Config::client(me, ClientCapabilities::new(), Wire::Pipe);
+/// config.limits.calls = 16;
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// Who we are.
+    pub identity: Identity,
+    /// How messages travel.
+    pub wire: Wire,
+    /// The revisions we speak, our favourite first.
+    pub versions: Vec<ProtocolVersion>,
+    /// Result types of extensions that we understand.
+    pub result_types: Vec<String>,
+    /// The deadlines of a call that does not set its own.
+    pub deadlines: Deadlines,
+    /// How much is too much.
+    pub limits: Limits,
+    /// How long things may take that are not calls.
+    pub spans: Spans,
+}
+
+impl Config {
+    /// For a client.
+    pub fn client(info: Implementation, capabilities: ClientCapabilities, wire: Wire) -> Self {
+        Self::new(Identity::Client { info, capabilities }, wire)
+    }
+
+    /// For a server.
+    pub fn server(info: Implementation, capabilities: ServerCapabilities, wire: Wire) -> Self {
+        let identity = Identity::Server {
+            info,
+            capabilities,
+            instructions: None,
+        };
+        let mut config = Self::new(identity, wire);
+        // A server that drains has had its time; this is for what the handlers said last.
+        config.spans.flush = Duration::from_millis(500);
+        config
+    }
+
+    fn new(identity: Identity, wire: Wire) -> Self {
+        Self {
+            identity,
+            wire,
+            versions: ProtocolVersion::ALL.to_vec(),
+            result_types: Vec::new(),
+            deadlines: Deadlines::default(),
+            limits: Limits::default(),
+            spans: Spans::default(),
+        }
+    }
+
+    /// Which side we are.
+    pub fn role(&self) -> Role {
+        match self.identity {
+            Identity::Client { .. } => Role::Client,
+            Identity::Server { .. } => Role::Server,
+        }
+    }
+}
+
+/// When a call gives up. `None` has to be said (**deadline-covers-all**).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Deadlines {
+    /// Without progress.
+    pub idle: Option<Duration>,
+    /// In all.
+    pub total: Option<Duration>,
+}
+
+impl Deadlines {
+    /// A call that never gives up by itself.
+    pub const NONE: Self = Self {
+        idle: None,
+        total: None,
+    };
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            idle: Some(Duration::from_secs(60)),
+            total: Some(Duration::from_secs(600)),
+        }
+    }
+}
+
+/// How much is too much (**bounded**). Each has its typed refusal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Handlers running at once, those that are being stopped included.
+    pub handlers: usize,
+    /// Listens open at once; they do not count as handlers.
+    pub listens: usize,
+    /// Calls of ours in flight at once.
+    pub calls: usize,
+    /// Bytes of calls and notifications waiting to be written, per exchange. Answers have a
+    /// budget of the same size of their own: reading pauses when it is used up.
+    pub queued_bytes: usize,
+    /// Bytes of one message that we send.
+    pub message_bytes: usize,
+    /// Cancels remembered for requests that have not come yet. Legacy HTTP only.
+    pub early_cancels: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            handlers: 128,
+            listens: 1024,
+            calls: 4096,
+            queued_bytes: 16 << 20,
+            message_bytes: 16 << 20,
+            early_cancels: 64,
+        }
+    }
+}
+
+/// How long things may take that are not calls.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Spans {
+    /// For the answer to the era probe, before a server on a pipe is taken for a legacy one.
+    pub probe: Duration,
+    /// For the answer to `initialize`.
+    pub initialize: Duration,
+    /// For a cancel's POST, the rest of its request's body included. Legacy HTTP only.
+    pub cancel_post: Duration,
+    /// For the POST of any other notification or answer.
+    pub other_post: Duration,
+    /// For a broken stream to come back before its request counts as cancelled; `None` is for
+    /// ever. Legacy HTTP servers only.
+    pub resume_window: Option<Duration>,
+    /// For which a cancel waits for a request that has not come yet. Legacy HTTP servers only.
+    pub early_cancel: Duration,
+    /// For a handler to clean up in, once it has taken its token and not said otherwise.
+    pub handler_grace: Duration,
+    /// For running handlers to finish in, when a server is closed.
+    pub drain: Duration,
+    /// For stopped handlers to clean up in, when a server is closed.
+    pub shutdown_grace: Duration,
+    /// For what waits to be written, cancels above all, when a link is closed. Half a second for
+    /// a server.
+    pub flush: Duration,
+}
+
+impl Default for Spans {
+    fn default() -> Self {
+        Self {
+            probe: Duration::from_secs(5),
+            initialize: Duration::from_secs(60),
+            cancel_post: Duration::from_secs(5),
+            other_post: Duration::from_secs(30),
+            resume_window: Some(Duration::from_secs(60)),
+            early_cancel: Duration::from_secs(10),
+            handler_grace: Duration::from_secs(1),
+            drain: Duration::from_secs(1),
+            shutdown_grace: Duration::from_secs(2),
+            flush: Duration::from_secs(1),
+        }
+    }
+}

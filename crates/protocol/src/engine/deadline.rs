@@ -1,0 +1,154 @@
+//! When something is due: the clocks of a call, and the list of all that is due one day.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{CallId, Clock, Deadlines, ExchangeId, RequestKey, Time};
+
+/// Something that is due one day.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum Timer {
+    /// The earlier of a call's two clocks.
+    Call(CallId),
+    /// The deadline of a request of the peer's.
+    Request(RequestKey),
+    /// The end of a handler's grace.
+    Handler(RequestKey),
+    /// The end of an exchange's time.
+    Exchange(ExchangeId),
+    /// The oldest cancel that is remembered for a request to come.
+    EarlyCancel,
+    /// The end of a stage of closing.
+    Closing,
+}
+
+/// All that is due one day, in order. Nothing stays here for something that is over.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Timers {
+    due: VecDeque<(Time, Timer)>,
+}
+
+impl Timers {
+    /// Moves a timer. Whoever has one knows when it was due, so that no second book is kept.
+    pub(super) fn reset(&mut self, timer: Timer, from: Option<Time>, to: Option<Time>) {
+        if from == to {
+            return;
+        }
+        if let Some(from) = from
+            && let Ok(at) = self.due.binary_search(&(from, timer))
+        {
+            self.due.remove(at);
+        }
+        if let Some(to) = to
+            && let Err(at) = self.due.binary_search(&(to, timer))
+        {
+            self.due.insert(at, (to, timer));
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<Time> {
+        self.due.front().map(|(time, _)| *time)
+    }
+
+    /// The first timer that is due. It stays in the list until whoever has it moves it.
+    pub(super) fn first_due(&self, now: Time) -> Option<Timer> {
+        let (time, timer) = self.due.front()?;
+        (*time <= now).then_some(*timer)
+    }
+
+    #[cfg(test)]
+    pub(super) fn all(&self) -> impl Iterator<Item = Timer> {
+        self.due.iter().map(|(_, timer)| *timer)
+    }
+}
+
+/// The two clocks of a call (**deadline-covers-all**). Both start with the call, before it is
+/// written.
+#[derive(Clone, Debug)]
+pub(super) struct CallClocks {
+    spans: Deadlines,
+    idle: Idle,
+    total: Option<Time>,
+}
+
+#[derive(Clone, Debug)]
+enum Idle {
+    Off,
+    Running {
+        until: Time,
+    },
+    /// We owe the peer an answer: as long as that is so, its silence is our doing.
+    Paused {
+        left: Duration,
+    },
+}
+
+impl CallClocks {
+    pub(super) fn start(spans: Deadlines, now: Time) -> Self {
+        Self {
+            idle: spans
+                .idle
+                .map_or(Idle::Off, |span| Idle::Running { until: now + span }),
+            total: spans.total.map(|span| now + span),
+            spans,
+        }
+    }
+
+    /// The peer has shown that it works on it.
+    pub(super) fn progress(&mut self, now: Time) {
+        let Some(span) = self.spans.idle else { return };
+        match &mut self.idle {
+            Idle::Off => {}
+            Idle::Running { until } => *until = now + span,
+            Idle::Paused { left } => *left = span,
+        }
+    }
+
+    pub(super) fn pause(&mut self, now: Time) {
+        if let Idle::Running { until } = self.idle {
+            self.idle = Idle::Paused { left: until - now };
+        }
+    }
+
+    pub(super) fn resume(&mut self, now: Time) {
+        if let Idle::Paused { left } = self.idle {
+            self.idle = Idle::Running { until: now + left };
+        }
+    }
+
+    /// When the earlier of the two is due.
+    pub(super) fn next(&self) -> Option<Time> {
+        match (self.idle_until(), self.total) {
+            (Some(idle), Some(total)) => Some(idle.min(total)),
+            (idle, total) => idle.or(total),
+        }
+    }
+
+    /// Which of the two is due, and how long it was. At the same moment the total one counts.
+    pub(super) fn due(&self, now: Time) -> Option<(Clock, Duration)> {
+        if let (Some(until), Some(span)) = (self.total, self.spans.total)
+            && until <= now
+        {
+            return Some((Clock::Total, span));
+        }
+        match (self.idle_until(), self.spans.idle) {
+            (Some(until), Some(span)) if until <= now => Some((Clock::Idle, span)),
+            _ => None,
+        }
+    }
+
+    fn idle_until(&self) -> Option<Time> {
+        match self.idle {
+            Idle::Running { until } => Some(until),
+            Idle::Off | Idle::Paused { .. } => None,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_armed(&self, clock: Clock) -> bool {
+        match clock {
+            Clock::Idle => self.idle_until().is_some(),
+            Clock::Total => self.total.is_some(),
+        }
+    }
+}

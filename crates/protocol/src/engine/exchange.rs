@@ -1,0 +1,209 @@
+//! What carries one answer, and the frames waiting to be written on it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::{CallId, RequestKey, Time};
+
+/// One exchange.
+#[derive(Clone, Debug)]
+pub(super) struct Exchange {
+    pub(super) purpose: Purpose,
+    pub(super) queue: Queue,
+    /// Requests of the peer's that came on it and are not over.
+    pub(super) unanswered: usize,
+    /// Those of them that wait for a handler, and not for the wire.
+    pub(super) working: usize,
+    /// The stream broke and may come back.
+    pub(super) broken: bool,
+    /// The transport was told that there is something to write, and has not looked yet.
+    pub(super) noticed: bool,
+    /// When its time is over: a resume window, or the time of a POST that nobody waits for.
+    pub(super) timer: Option<Time>,
+}
+
+/// What an exchange is for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Purpose {
+    /// The pipe; on HTTP, the GET stream.
+    Link,
+    /// The peer opened it: a POST that came in.
+    Theirs {
+        /// The whole body has been read.
+        read: bool,
+        /// How it will have ended.
+        closing: super::Closing,
+    },
+    /// We opened it for a call.
+    Call(CallId),
+    /// We opened it to tell something.
+    Notice,
+    /// We opened it for a call that was given up: it stays open until the peer knows.
+    Abandoned(Abandoned),
+}
+
+/// A call on legacy HTTP that was given up. Request and cancel are two POSTs, which could overtake
+/// each other: so the cancel waits until the request is fully written, and the request's stream
+/// stays open until the cancel is answered (**announce-once**).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Abandoned {
+    /// The cancel, which is to go out when the request is fully written.
+    Unannounced(Bytes),
+    /// The exchange that carries the cancel.
+    Announced(super::ExchangeId),
+    /// There is no cancel for it; it is only given time to end by itself.
+    Unspoken,
+}
+
+impl Exchange {
+    pub(super) fn new(purpose: Purpose) -> Self {
+        Self {
+            purpose,
+            queue: Queue::default(),
+            unanswered: 0,
+            working: 0,
+            broken: false,
+            noticed: false,
+            timer: None,
+        }
+    }
+}
+
+/// One message, encoded, and whose it is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Frame {
+    pub(super) bytes: Bytes,
+    pub(super) owner: Owner,
+}
+
+/// Whose a frame is. It decides what its writing means, and who may withdraw it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum Owner {
+    /// A call of ours.
+    Call(CallId),
+    /// The announcement that a call was given up.
+    Cancel(CallId),
+    /// Something said on behalf of a request of the peer's.
+    Word(RequestKey),
+    /// The last word on a request of the peer's.
+    Answer(RequestKey),
+    /// An error for something that never became a request.
+    Refusal,
+    /// Something nobody in particular said.
+    Nobody,
+}
+
+/// The frames of one exchange, in the order in which they leave.
+///
+/// ```text
+///   ┌ begun ┐┌─ cancels ─┐┌──────── the rest ────────┐
+///   │ f1 f2 ││ c1 c2     ││ f3 f4 f5 …               │ ◄── push
+///   └───────┘└───────────┘└──────────────────────────┘
+/// ```
+///
+/// 1. A frame whose write has begun is finished: it is never moved nor withdrawn.
+/// 2. Only cancels overtake, and only what has not begun. A cancel exists only for a call whose
+///    write has begun, so it cannot overtake its own request.
+/// 3. Everything else leaves in the order in which it was pushed (**order**).
+#[derive(Clone, Default, Debug)]
+pub(super) struct Queue {
+    frames: VecDeque<Frame>,
+    begun: usize,
+    /// Bytes of calls and notifications.
+    ordinary_bytes: usize,
+    /// Bytes of answers, refusals included.
+    answer_bytes: usize,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, frame: Frame) {
+        self.count(&frame, usize::wrapping_add);
+        self.frames.push_back(frame);
+    }
+
+    pub(super) fn push_cancel(&mut self, frame: Frame) {
+        let waiting_cancels = self
+            .waiting()
+            .take_while(|frame| matches!(frame.owner, Owner::Cancel(_)))
+            .count();
+        self.count(&frame, usize::wrapping_add);
+        self.frames.insert(self.begun + waiting_cancels, frame);
+    }
+
+    /// The first frame that has not begun begins.
+    pub(super) fn begin(&mut self) -> Option<Owner> {
+        let owner = self.frames.get(self.begun)?.owner;
+        self.begun += 1;
+        Some(owner)
+    }
+
+    /// The first frame that has begun is written.
+    pub(super) fn finish(&mut self) -> Option<Owner> {
+        if self.begun == 0 {
+            return None;
+        }
+        let frame = self.frames.pop_front()?;
+        self.begun -= 1;
+        self.count(&frame, usize::wrapping_sub);
+        Some(frame.owner)
+    }
+
+    /// Takes out the frames that match and have not begun; tells how many.
+    pub(super) fn withdraw(&mut self, matches: impl Fn(Owner) -> bool) -> usize {
+        let mut withdrawn = 0;
+        for at in (self.begun..self.frames.len()).rev() {
+            if !matches(self.frames[at].owner) {
+                continue;
+            }
+            if let Some(frame) = self.frames.remove(at) {
+                self.count(&frame, usize::wrapping_sub);
+                withdrawn += 1;
+            }
+        }
+        withdrawn
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// The frames that have not begun.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.range(self.begun..)
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun > 0
+    }
+
+    pub(super) fn ordinary_bytes(&self) -> usize {
+        self.ordinary_bytes
+    }
+
+    pub(super) fn answer_bytes(&self) -> usize {
+        self.answer_bytes
+    }
+
+    fn count(&mut self, frame: &Frame, apply: fn(usize, usize) -> usize) {
+        let total = match frame.owner {
+            Owner::Call(_) | Owner::Word(_) | Owner::Nobody => &mut self.ordinary_bytes,
+            Owner::Answer(_) | Owner::Refusal => &mut self.answer_bytes,
+            // At most one for each call that was in flight: bounded by its nature.
+            Owner::Cancel(_) => return,
+        };
+        *total = apply(*total, frame.bytes.len());
+    }
+
+    #[cfg(test)]
+    pub(super) fn owners(&self) -> impl Iterator<Item = (bool, Owner)> {
+        self.frames
+            .iter()
+            .enumerate()
+            .map(|(at, frame)| (at < self.begun, frame.owner))
+    }
+}

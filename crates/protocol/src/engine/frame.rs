@@ -1,0 +1,125 @@
+//! What the engine itself writes.
+
+use bytes::Bytes;
+
+use crate::jsonrpc::{ErrorObject, FrameWriter, RawJson, RequestId, Text};
+use crate::types::{
+    CancelledParams, Meta, Notification, ProgressParams, ProgressToken, ProtocolVersion, meta_key,
+};
+
+use super::{Ask, CallId, Identity};
+
+/// The part of a modern request's `_meta` that is the same for all of a client's requests, written
+/// once: members without the braces around them.
+#[derive(Clone, Debug)]
+pub(super) struct StandingMeta(Bytes);
+
+impl StandingMeta {
+    pub(super) fn new(identity: &Identity, version: ProtocolVersion) -> Self {
+        let mut meta = Meta::default();
+        let mut set = |key, value: serde_json::Result<serde_json::Value>| {
+            meta.set(key, value.expect("our own types are always valid JSON"))
+                .expect("a value is always valid JSON");
+        };
+        set(
+            meta_key::PROTOCOL_VERSION,
+            serde_json::to_value(version.as_str()),
+        );
+        if let Identity::Client { info, capabilities } = identity {
+            set(meta_key::CLIENT_INFO, serde_json::to_value(info));
+            set(
+                meta_key::CLIENT_CAPABILITIES,
+                serde_json::to_value(capabilities),
+            );
+        }
+        Self(members(&meta))
+    }
+}
+
+/// `{"a":1,"b":2}` without its braces.
+fn members(meta: &Meta) -> Bytes {
+    let json = serde_json::to_vec(meta).expect("a map of values is always valid JSON");
+    let inside = 1..json.len() - 1;
+    Bytes::from(json).slice(inside)
+}
+
+/// A request of ours, with all that belongs into its `_meta`. Every call but the handshake carries
+/// a progress token, so that progress can reset its idle clock.
+pub(super) fn call(id: CallId, ask: &Ask, standing: Option<&StandingMeta>) -> Bytes {
+    let room = ask.params.as_bytes().len() + standing.map_or(0, |meta| meta.0.len());
+    let mut writer = FrameWriter::with_room_for(room + 64)
+        .id(&id.request_id())
+        .method(&ask.method);
+    writer.raw(br#","params":{"_meta":{"#);
+    if let Some(standing) = standing {
+        writer.raw(&standing.0);
+        writer.raw(b",");
+    }
+    writer.raw(br#""progressToken":"#);
+    writer.json(&id.request_id());
+    if !ask.meta.is_empty() {
+        writer.raw(b",");
+        writer.raw(&members(&ask.meta));
+    }
+    writer.raw(b"}");
+    let params = ask.params.as_bytes();
+    let inner = params[1..params.len() - 1].trim_ascii();
+    if !inner.is_empty() {
+        writer.raw(b",");
+        writer.raw(inner);
+    }
+    writer.raw(b"}");
+    writer.finish()
+}
+
+/// The handshake, without any `_meta`: it is what the oldest servers are strictest about.
+pub(super) fn plain_call(id: CallId, method: &str, params: &RawJson) -> Bytes {
+    FrameWriter::with_room_for(params.as_bytes().len())
+        .id(&id.request_id())
+        .method(method)
+        .params(Some(params))
+        .finish()
+}
+
+pub(super) fn cancelled(id: CallId, reason: Option<&str>) -> Bytes {
+    let mut params = CancelledParams::new(id.request_id());
+    params.reason = reason.map(str::to_owned);
+    typed(&params)
+}
+
+pub(super) fn progress(
+    token: &ProgressToken,
+    progress: f64,
+    total: Option<f64>,
+    message: Option<&str>,
+) -> Bytes {
+    let mut params = ProgressParams::new(token.clone(), progress);
+    params.total = total.map(Into::into);
+    params.message = message.map(str::to_owned);
+    typed(&params)
+}
+
+pub(super) fn typed<N: Notification>(params: &N) -> Bytes {
+    let params = RawJson::encode(params).expect("our own types are always valid JSON");
+    notification(&Text::from_static(N::METHOD), Some(&params))
+}
+
+pub(super) fn notification(method: &str, params: Option<&RawJson>) -> Bytes {
+    FrameWriter::with_room_for(params.map_or(0, |params| params.as_bytes().len()))
+        .method(method)
+        .params(params)
+        .finish()
+}
+
+pub(super) fn answer(id: &RequestId, answer: &Result<RawJson, ErrorObject>) -> Bytes {
+    let room = answer.as_ref().map_or(64, |result| result.as_bytes().len());
+    FrameWriter::with_room_for(room)
+        .id(id)
+        .body(answer)
+        .finish()
+}
+
+/// An error for something whose id could not be read.
+pub(super) fn unaddressed(error: &ErrorObject) -> Bytes {
+    FrameWriter::new().error(error).finish()
+}

@@ -1,0 +1,154 @@
+//! The life of a handler, which can be longer than that of its request.
+//!
+//! ```text
+//!             respond                        the request is over: stop
+//!   gone ◄───────────── Running ──────────────────────────────► Stopping
+//!                          │                                       │ respond, or gone
+//!                          │ plain: no grace                       ├───────────────────► gone
+//!                          ▼                                       │ grace is over
+//!                       Aborted ◄──────────────────────────────────┘
+//!                          │ gone: at once if it awaits, one day if it blocks (an over-run)
+//!                          ▼
+//!                        gone
+//! ```
+//!
+//! A request ends when its caller is gone; a handler ends when it has really stopped
+//! (**stop-is-real**). The limit counts handlers, so that a storm of cancels cannot start more of
+//! them than it allows.
+
+use std::time::Duration;
+
+use super::deadline::Timer;
+use super::table::Table;
+use super::{Engine, Event, RequestKey, StopCause, Time};
+
+impl Engine {
+    /// Fires a handler's token, and drops the handler: at once if it is a plain one, after its
+    /// grace if it wants to clean up. A shutdown caps that grace.
+    pub(super) fn stop_handler(&mut self, now: Time, key: RequestKey, cause: StopCause) {
+        let cap = self.closing.grace_left(now);
+        let Some(handler) = self.handlers.get_mut(key) else {
+            return;
+        };
+        if handler.state != HandlerState::Running {
+            return;
+        }
+        let grace = handler
+            .grace
+            .map(|grace| cap.map_or(grace, |cap| grace.min(cap)));
+        self.events.push_back(Event::Stop {
+            request: key,
+            cause,
+        });
+        match grace {
+            None => self.abort(key),
+            Some(grace) => {
+                let until = now + grace;
+                handler.state = HandlerState::Stopping { until };
+                self.timers.reset(Timer::Handler(key), None, Some(until));
+            }
+        }
+    }
+
+    /// Its time is over: it is dropped. One that blocks counts as over-run until it returns.
+    pub(super) fn abort(&mut self, key: RequestKey) {
+        if let Some(handler) = self.handlers.get_mut(key) {
+            let due = handler.due();
+            handler.state = HandlerState::Aborted;
+            self.timers.reset(Timer::Handler(key), due, None);
+            self.events.push_back(Event::Abort { request: key });
+        }
+    }
+
+    /// It does not exist any more.
+    pub(super) fn handler_ended(&mut self, key: RequestKey) {
+        if let Some(handler) = self.handlers.gone(key) {
+            self.timers.reset(Timer::Handler(key), handler.due(), None);
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Handlers {
+    table: Table<RequestKey, Handler>,
+    listens: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Handler {
+    is_listen: bool,
+    /// How long it may clean up; `None` for a plain one, which is dropped at its next await.
+    pub(super) grace: Option<Duration>,
+    pub(super) state: HandlerState,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum HandlerState {
+    Running,
+    Stopping { until: Time },
+    Aborted,
+}
+
+impl Handler {
+    fn due(&self) -> Option<Time> {
+        match self.state {
+            HandlerState::Stopping { until } => Some(until),
+            HandlerState::Running | HandlerState::Aborted => None,
+        }
+    }
+}
+
+impl Handlers {
+    pub(super) fn new() -> Self {
+        Self {
+            table: Table::new(),
+            listens: 0,
+        }
+    }
+
+    pub(super) fn start(&mut self, key: RequestKey, is_listen: bool) {
+        self.listens += usize::from(is_listen);
+        self.table.insert(
+            key,
+            Handler {
+                is_listen,
+                grace: None,
+                state: HandlerState::Running,
+            },
+        );
+    }
+
+    /// It does not exist any more.
+    pub(super) fn gone(&mut self, key: RequestKey) -> Option<Handler> {
+        let handler = self.table.remove(key)?;
+        self.listens -= usize::from(handler.is_listen);
+        Some(handler)
+    }
+
+    pub(super) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Handler> {
+        self.table.get_mut(key)
+    }
+
+    /// Those that were not dropped yet.
+    pub(super) fn not_aborted(&self) -> Vec<RequestKey> {
+        self.table
+            .keys_where(|handler| handler.state != HandlerState::Aborted)
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.table.len() - self.listens
+    }
+
+    pub(super) fn listens(&self) -> usize {
+        self.listens
+    }
+
+    pub(super) fn overrun(&self) -> usize {
+        self.table.len() - self.not_aborted().len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (RequestKey, &Handler)> {
+        self.table.iter()
+    }
+}

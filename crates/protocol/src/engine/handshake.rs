@@ -1,0 +1,297 @@
+//! How a conversation is opened.
+//!
+//! ```text
+//!  client            ┌───────────── a modern answer ──────────────► Modern
+//!  Unopened ──► Probing ── any other error, or silence ──┐
+//!      └──────────────────── legacy asked for ───────────┴► Initializing ──► Legacy
+//!
+//!  server
+//!  Unopened ── initialize ──► Legacy        (a request with modern `_meta` is served in either)
+//! ```
+//!
+//! A client settles the era once. A server settles it for each request: the request's own `_meta`
+//! decides, and `initialize` opens the legacy era for requests without one.
+
+use crate::jsonrpc::{ErrorObject, RawJson, Text};
+use crate::types::legacy::{InitializeParams, InitializeResult, InitializedParams};
+use crate::types::modern::{DiscoverResult, UnsupportedVersionData};
+use crate::types::{Era, Meta, ProtocolVersion, ResultType, error_code, meta_key};
+
+use super::exchange::{Frame, Owner};
+use super::frame::{self, StandingMeta};
+use super::requests::Kind;
+use super::rules::{self, names};
+use super::{
+    Ask, CallId, Connected, Deadlines, Engine, Event, Identity, Outcome, Rejection, Time, Violation,
+};
+
+/// Which era a client wants.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mode {
+    /// Modern if the server speaks it, else legacy.
+    Auto,
+    /// Modern or nothing.
+    Modern,
+    /// Legacy, without a probe.
+    Legacy,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Handshake {
+    Unopened,
+    Probing { call: CallId, mode: Mode },
+    Initializing { call: CallId },
+    Legacy(ProtocolVersion),
+    Modern(ProtocolVersion),
+    Failed,
+}
+
+impl Handshake {
+    pub(super) fn is_modern(&self) -> bool {
+        matches!(self, Self::Modern(_))
+    }
+
+    pub(super) fn is_legacy(&self) -> bool {
+        matches!(self, Self::Legacy(_))
+    }
+
+    pub(super) fn legacy_version(&self) -> Option<ProtocolVersion> {
+        match self {
+            Self::Legacy(version) => Some(*version),
+            _ => None,
+        }
+    }
+
+    fn is_opening(&self, id: CallId) -> bool {
+        match self {
+            Self::Probing { call, .. } | Self::Initializing { call } => *call == id,
+            _ => false,
+        }
+    }
+}
+
+impl Engine {
+    /// Opens the conversation. Clients only; [`Event::Connected`] or [`Event::ConnectFailed`]
+    /// follows. Until then no other call can be made.
+    ///
+    /// Nothing happens if it was called before, or if this is a server.
+    pub fn connect(&mut self, now: Time, mode: Mode) {
+        if self.handshake != Handshake::Unopened || !self.is_client() {
+            return;
+        }
+        match mode {
+            Mode::Auto | Mode::Modern => self.probe(now, mode),
+            Mode::Legacy => self.initialize(now, None),
+        }
+        self.settle(now);
+    }
+
+    /// The revision that a client speaks with its server, once that is settled.
+    pub fn version(&self) -> Option<ProtocolVersion> {
+        match self.handshake {
+            Handshake::Legacy(version) | Handshake::Modern(version) => Some(version),
+            _ => None,
+        }
+    }
+
+    fn probe(&mut self, now: Time, mode: Mode) {
+        let Some(version) = self.spoken(Era::Modern, |_| true) else {
+            return self.initialize(now, None);
+        };
+        self.standing_meta = Some(StandingMeta::new(&self.config.identity, version));
+        let ask = Ask {
+            deadlines: Some(Deadlines {
+                idle: None,
+                total: Some(self.config.spans.probe),
+            }),
+            ..Ask::new(
+                Text::from_static("server/discover"),
+                RawJson::empty_object(),
+            )
+        };
+        match self.open(now, &ask, Kind::Probe, Era::Modern) {
+            Ok(call) => self.handshake = Handshake::Probing { call, mode },
+            Err(outcome) => self.connect_failed(outcome),
+        }
+    }
+
+    fn initialize(&mut self, now: Time, version: Option<ProtocolVersion>) {
+        let version = version.or_else(|| self.spoken(Era::Legacy, |_| true));
+        let (Some(version), Identity::Client { info, capabilities }) =
+            (version, &self.config.identity)
+        else {
+            return self.connect_failed(Outcome::Rejected(Rejection::NotAllowed));
+        };
+        let params = InitializeParams::new(version.as_str(), capabilities.clone(), info.clone());
+        let params = RawJson::encode(&params).expect("our own types are always valid JSON");
+        let ask = Ask {
+            deadlines: Some(Deadlines {
+                idle: None,
+                total: Some(self.config.spans.initialize),
+            }),
+            ..Ask::new(Text::from_static("initialize"), params)
+        };
+        self.standing_meta = None;
+        match self.open(now, &ask, Kind::Initialize, Era::Legacy) {
+            Ok(call) => self.handshake = Handshake::Initializing { call },
+            Err(outcome) => self.connect_failed(outcome),
+        }
+    }
+
+    /// The end of a call, if it was the one that opens the conversation.
+    pub(super) fn opening_ended(&mut self, now: Time, call: CallId, outcome: Outcome) {
+        if !self.handshake.is_opening(call) {
+            return;
+        }
+        match (self.handshake.clone(), outcome) {
+            (Handshake::Probing { mode, .. }, outcome) => self.probe_ended(now, mode, outcome),
+            (_, Outcome::Answered(introduction)) => self.initialized(now, introduction),
+            (_, outcome) => self.connect_failed(outcome),
+        }
+    }
+
+    fn probe_ended(&mut self, now: Time, mode: Mode, outcome: Outcome) {
+        let supported = match &outcome {
+            Outcome::Answered(introduction) => introduction
+                .decode::<DiscoverResult>()
+                .ok()
+                .map(|result| result.supported_versions),
+            Outcome::Refused(error) => supported_versions(error),
+            _ => None,
+        };
+        // What is no introduction came from a server that does not know the method, and answered
+        // all the same.
+        let Some(supported) = supported else {
+            let falls_back = matches!(outcome, Outcome::Answered(_))
+                || rules::falls_back(self.config.wire, &outcome);
+            return match falls_back && mode == Mode::Auto {
+                true => self.initialize(now, None),
+                false => self.connect_failed(outcome),
+            };
+        };
+        let offers =
+            |version: ProtocolVersion| supported.iter().any(|name| name == version.as_str());
+        let modern = self.spoken(Era::Modern, offers);
+        let legacy = self.spoken(Era::Legacy, offers);
+        match (outcome, modern, legacy) {
+            (Outcome::Answered(introduction), Some(version), _) => {
+                self.standing_meta = Some(StandingMeta::new(&self.config.identity, version));
+                self.connected(Handshake::Modern(version), version, introduction);
+            }
+            (_, _, Some(version)) if mode == Mode::Auto => self.initialize(now, Some(version)),
+            (Outcome::Answered(_), ..) => {
+                let offered = supported.join(", ");
+                let violation = Violation::VersionNotOffered(offered);
+                self.connect_failed(Outcome::Violated(violation));
+            }
+            (outcome, ..) => self.connect_failed(outcome),
+        }
+    }
+
+    fn initialized(&mut self, now: Time, introduction: RawJson) {
+        let result: InitializeResult = match introduction.decode() {
+            Ok(result) => result,
+            Err(error) => {
+                let violation = Violation::MalformedIntroduction(error.to_string());
+                return self.connect_failed(Outcome::Violated(violation));
+            }
+        };
+        let chosen = |version: ProtocolVersion| version.as_str() == result.protocol_version;
+        let Some(version) = self.spoken(Era::Legacy, chosen) else {
+            let violation = Violation::VersionNotOffered(result.protocol_version);
+            return self.connect_failed(Outcome::Violated(violation));
+        };
+        self.connected(Handshake::Legacy(version), version, introduction);
+        let bytes = frame::typed(&InitializedParams::new());
+        let owner = Owner::Nobody;
+        self.send_notice(now, Frame { bytes, owner });
+    }
+
+    fn connected(&mut self, handshake: Handshake, version: ProtocolVersion, introduction: RawJson) {
+        self.handshake = handshake;
+        self.events.push_back(Event::Connected(Connected {
+            version,
+            introduction,
+        }));
+    }
+
+    fn connect_failed(&mut self, outcome: Outcome) {
+        self.handshake = Handshake::Failed;
+        self.events.push_back(Event::ConnectFailed(outcome));
+    }
+
+    /// Our favourite version of an era among those that match.
+    fn spoken(
+        &self,
+        era: Era,
+        matches: impl Fn(ProtocolVersion) -> bool,
+    ) -> Option<ProtocolVersion> {
+        let versions = self.config.versions.iter().copied();
+        versions
+            .filter(|version| version.era() == era)
+            .find(|version| matches(*version))
+    }
+
+    /// A server's answer to `initialize`.
+    pub(super) fn introduce_legacy(
+        &mut self,
+        params: Option<&RawJson>,
+    ) -> Result<RawJson, ErrorObject> {
+        if self.handshake.is_legacy() {
+            return Err(rules::invalid_request("`initialize` was sent twice"));
+        }
+        let params: InitializeParams = params
+            .unwrap_or(&RawJson::empty_object())
+            .decode()
+            .map_err(|error| rules::invalid_params(format!("initialize: {error}")))?;
+        let requested = params.protocol_version;
+        let version = self
+            .spoken(Era::Legacy, |version| version.as_str() == requested)
+            .or_else(|| self.spoken(Era::Legacy, |_| true))
+            .ok_or_else(|| rules::unsupported_version(&self.config.versions, &requested))?;
+        let Identity::Server {
+            info,
+            capabilities,
+            instructions,
+        } = &self.config.identity
+        else {
+            return Err(rules::invalid_request("a client cannot be initialized"));
+        };
+        let mut result =
+            InitializeResult::new(version.as_str(), capabilities.clone(), info.clone());
+        result.instructions.clone_from(instructions);
+        self.handshake = Handshake::Legacy(version);
+        Ok(RawJson::encode(&result).expect("our own types are always valid JSON"))
+    }
+
+    /// A server's answer to `server/discover`.
+    pub(super) fn introduce_modern(&self) -> Result<RawJson, ErrorObject> {
+        let Identity::Server {
+            info,
+            capabilities,
+            instructions,
+        } = &self.config.identity
+        else {
+            return Err(rules::invalid_request("a client cannot be discovered"));
+        };
+        let mut result = DiscoverResult::new(names(&self.config.versions), capabilities.clone());
+        result.result_type = Some(ResultType::Complete);
+        result.instructions.clone_from(instructions);
+        result.ttl_ms = Some(0);
+        result.cache_scope = Some("private".into());
+        let mut meta = Meta::default();
+        meta.set(meta_key::SERVER_INFO, info)
+            .expect("our own types are always valid JSON");
+        result.meta = Some(meta);
+        Ok(RawJson::encode(&result).expect("our own types are always valid JSON"))
+    }
+}
+
+/// The versions that a modern server names when it does not speak ours.
+fn supported_versions(error: &ErrorObject) -> Option<Vec<String>> {
+    if error.code != error_code::UNSUPPORTED_PROTOCOL_VERSION {
+        return None;
+    }
+    let data: UnsupportedVersionData = error.data.as_ref()?.decode().ok()?;
+    Some(data.supported)
+}

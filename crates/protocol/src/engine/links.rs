@@ -1,0 +1,244 @@
+//! Exchanges: opened, broken, resumed, over.
+//!
+//! Every exchange is closed by [`Engine::close_exchange`]. The transport only carries out what is
+//! said here; it keeps no book of requests.
+
+use super::deadline::Timer;
+use super::exchange::{Abandoned, Exchange, Frame, Owner, Purpose};
+use super::planted::{Bug, planted};
+use super::rules::{self, Disconnect};
+use super::{Closing, Engine, ExchangeId, Loss, LossKind, StopCause, Time, Transmit, Wire};
+
+impl Engine {
+    /// The peer has opened an exchange: a POST has come in. HTTP servers only.
+    pub fn handle_exchange_opened(&mut self) -> ExchangeId {
+        self.open_exchange(Purpose::Theirs {
+            read: false,
+            closing: Closing::Accepted,
+        })
+    }
+
+    /// No more messages will come on this exchange: a POST was read to its end, or a pipe was.
+    ///
+    /// For a server on a pipe that is the beginning of the end (**orderly-close**); for a client it
+    /// is the end.
+    pub fn handle_input_ended(&mut self, now: Time, exchange: ExchangeId) {
+        match (exchange, self.config.wire, self.is_client()) {
+            (ExchangeId::LINK, Wire::Pipe, true) => {
+                self.lose_link(now, LossKind::EndOfStream.into());
+            }
+            (ExchangeId::LINK, Wire::Pipe, false) => self.drain_without_input(now),
+            _ => {
+                if let Some(exchange) = self.exchanges.get_mut(exchange)
+                    && let Purpose::Theirs { read, .. } = &mut exchange.purpose
+                {
+                    *read = true;
+                }
+            }
+        }
+        self.settle(now);
+    }
+
+    /// This exchange is gone: the stream broke, the POST was answered or failed, the pipe broke.
+    ///
+    /// `resumable` says that the stream can be asked for again, and is: the call that waits on it
+    /// goes on waiting until [`Engine::handle_exchange_resumed`], or until this is called again
+    /// because the first attempt was refused. Only a client has a say in that; for a server the era
+    /// decides.
+    pub fn handle_exchange_lost(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        cause: Loss,
+        resumable: bool,
+    ) {
+        let purpose = self.exchanges.get(exchange).map(|known| &known.purpose);
+        match purpose.cloned() {
+            None => self.requests.ledger.strays_on_closed_exchanges += 1,
+            Some(Purpose::Link) => match self.config.wire {
+                Wire::Pipe => self.lose_link(now, cause),
+                Wire::Http => self.mark_broken(exchange, true),
+            },
+            Some(Purpose::Theirs { .. }) => self.caller_disconnected(now, exchange),
+            Some(Purpose::Call(_)) if resumable => self.mark_broken(exchange, true),
+            Some(Purpose::Call(call)) => {
+                self.lose_call(now, call, cause);
+                self.forget_exchange(exchange);
+            }
+            Some(Purpose::Notice | Purpose::Abandoned(_)) => self.notice_over(exchange),
+        }
+        self.settle(now);
+    }
+
+    /// A broken exchange is back.
+    pub fn handle_exchange_resumed(&mut self, now: Time, exchange: ExchangeId) {
+        self.mark_broken(exchange, false);
+        if let Some(known) = self.exchanges.get_mut(exchange)
+            && matches!(known.purpose, Purpose::Theirs { .. })
+        {
+            let due = known.timer.take();
+            self.timers.reset(Timer::Exchange(exchange), due, None);
+        }
+        self.settle(now);
+    }
+
+    pub(super) fn open_exchange(&mut self, purpose: Purpose) -> ExchangeId {
+        self.last_exchange += 1;
+        let id = ExchangeId(self.last_exchange);
+        self.exchanges.insert(id, Exchange::new(purpose));
+        id
+    }
+
+    /// Closes an exchange: the transport is told, and nothing is kept of it.
+    pub(super) fn close_exchange(&mut self, exchange: ExchangeId, how: Closing) {
+        if exchange != ExchangeId::LINK && self.forget_exchange(exchange) {
+            self.transmits.push_back(Transmit::Close { exchange, how });
+        }
+    }
+
+    fn forget_exchange(&mut self, exchange: ExchangeId) -> bool {
+        let known = self.exchanges.remove(exchange);
+        if let Some(known) = &known {
+            self.timers
+                .reset(Timer::Exchange(exchange), known.timer, None);
+        }
+        known.is_some()
+    }
+
+    pub(super) fn set_timer(&mut self, exchange: ExchangeId, until: Option<Time>) {
+        if let Some(known) = self.exchanges.get_mut(exchange) {
+            let before = std::mem::replace(&mut known.timer, until);
+            self.timers.reset(Timer::Exchange(exchange), before, until);
+        }
+    }
+
+    fn mark_broken(&mut self, exchange: ExchangeId, broken: bool) {
+        if let Some(known) = self.exchanges.get_mut(exchange) {
+            known.broken = broken;
+        }
+    }
+
+    /// How an exchange of the peer's will have ended, once it ends. An answer counts for more than
+    /// silence, and silence for more than nothing.
+    pub(super) fn mark_closing(&mut self, exchange: ExchangeId, how: Closing) {
+        if let Some(known) = self.exchanges.get_mut(exchange)
+            && let Purpose::Theirs { closing, .. } = &mut known.purpose
+            && *closing != Closing::Finished
+        {
+            *closing = how;
+        }
+    }
+
+    /// A server's caller has hung up. What that means, the era of its requests says.
+    fn caller_disconnected(&mut self, now: Time, exchange: ExchangeId) {
+        let serving = self.requests.all_serving();
+        for key in serving.keys_where(|serving| serving.exchange == exchange) {
+            let Some(serving) = self.requests.serving(key) else {
+                continue;
+            };
+            match rules::disconnect(serving.version.era()) {
+                Disconnect::Cancels => self.stop(now, key, StopCause::Disconnected),
+                Disconnect::StartsResumeWindow => {
+                    self.mark_broken(exchange, true);
+                    let window = self.config.spans.resume_window;
+                    let until = window.map(|window| now + window);
+                    if !planted(Bug::BrokenStreamNeverExpires) {
+                        self.set_timer(exchange, until);
+                    }
+                }
+            }
+        }
+        let waits = |known: &Exchange| known.unanswered > 0;
+        if !self.exchanges.get(exchange).is_some_and(waits) {
+            self.forget_exchange(exchange);
+        }
+    }
+
+    /// The time of an exchange is over.
+    pub(super) fn exchange_due(&mut self, now: Time, exchange: ExchangeId) {
+        let purpose = self.exchanges.get(exchange).map(|known| &known.purpose);
+        match purpose.cloned() {
+            None => {}
+            Some(Purpose::Theirs { .. }) => {
+                let serving = self.requests.all_serving();
+                for key in serving.keys_where(|serving| serving.exchange == exchange) {
+                    self.stop(now, key, StopCause::ResumeWindowPassed);
+                }
+                self.close_exchange(exchange, Closing::Silent);
+            }
+            Some(Purpose::Abandoned(Abandoned::Announced(cancel))) => {
+                self.close_exchange(cancel, Closing::Abandoned);
+                self.close_exchange(exchange, Closing::Abandoned);
+            }
+            Some(_) => self.close_exchange(exchange, Closing::Abandoned),
+        }
+    }
+
+    /// A call on HTTP was given up; its exchange stays open for a while.
+    pub(super) fn linger(&mut self, now: Time, exchange: ExchangeId, abandoned: Abandoned) {
+        if let Some(known) = self.exchanges.get_mut(exchange) {
+            known.purpose = Purpose::Abandoned(abandoned);
+        }
+        self.set_timer(exchange, Some(now + self.config.spans.cancel_post));
+    }
+
+    /// A request that was given up is fully written: now its cancel can go out.
+    pub(super) fn post_cancel(&mut self, now: Time, exchange: ExchangeId) {
+        let Some(known) = self.exchanges.get(exchange) else {
+            return;
+        };
+        let Purpose::Abandoned(Abandoned::Unannounced(bytes)) = known.purpose.clone() else {
+            return;
+        };
+        let cancel = self.outlet(now, None, Purpose::Notice);
+        if let Some(known) = self.exchanges.get_mut(exchange) {
+            known.purpose = Purpose::Abandoned(Abandoned::Announced(cancel));
+        }
+        let owner = Owner::Nobody;
+        self.push(cancel, Frame { bytes, owner });
+    }
+
+    /// A POST of ours that nobody waits for is over. If it carried a cancel, the request that it
+    /// named can go now, too.
+    fn notice_over(&mut self, exchange: ExchangeId) {
+        self.forget_exchange(exchange);
+        let announced = Purpose::Abandoned(Abandoned::Announced(exchange));
+        for named in self
+            .exchanges
+            .keys_where(|known| known.purpose == announced)
+        {
+            self.close_exchange(named, Closing::Abandoned);
+        }
+    }
+
+    /// Closes those exchanges of the peer's that have nothing more to carry.
+    pub(super) fn settle_exchanges(&mut self) {
+        let over = |known: &Exchange| match known.purpose {
+            Purpose::Theirs { read, closing } => {
+                (read && known.unanswered == 0 && known.queue.is_empty()).then_some(closing)
+            }
+            _ => None,
+        };
+        for exchange in self.exchanges.keys_where(|known| over(known).is_some()) {
+            if let Some(how) = self.exchanges.get(exchange).and_then(over) {
+                self.close_exchange(exchange, how);
+            }
+        }
+    }
+
+    /// The pipe is gone, both ways: every call is lost, every handler stops.
+    pub(super) fn lose_link(&mut self, now: Time, cause: Loss) {
+        if !self.begin_closing_lost(now, cause.clone()) {
+            return;
+        }
+        for call in self.requests.calls().keys_where(|_| true) {
+            self.lose_call(now, call, cause.clone());
+        }
+        for key in self.requests.all_serving().keys_where(|_| true) {
+            self.stop(now, key, StopCause::Lost);
+        }
+        if let Some(link) = self.exchanges.get_mut(ExchangeId::LINK) {
+            link.queue.clear();
+        }
+    }
+}

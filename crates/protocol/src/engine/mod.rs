@@ -1,0 +1,301 @@
+//! The life of a request.
+//!
+//! One machine, told things and asked things; it never does things. It serves both roles, both
+//! eras and every transport, because all of them end requests by the same rules.
+//!
+//! ```text
+//!                      ┌──────────────────────────────────────┐
+//!   handle_message ───►│  admission   the door                │───► poll_event
+//!   handle_write_* ───►│  asking      calls of ours           │       what the application
+//!   handle_exchange_* ►│  replies     what the peer says      │       should know
+//!   handle_timeout ───►│  answering   requests of the peer    │
+//!                      │  cancels     given up by the peer    │───► poll_transmit, queued
+//!   request, cancel ──►│  handlers    which outlive requests  │       what the transport
+//!   respond, notify ──►│  outbox      what waits to leave     │       should do
+//!   shutdown ─────────►│  links       what carries it         │
+//!                      │  closing     the end of it all       │
+//!                      │                                      │───► poll_timeout
+//!                      │  requests    WHERE THEY BEGIN & END  │       when to come back
+//!                      └──────────────────────────────────────┘
+//! ```
+//!
+//! - `handle_*`: something arrived: a message, a moment in time, the end of a stream.
+//! - plain verbs: the application wants something.
+//! - `poll_*`: what should now be done. Call them until they give `None`, after every input.
+//!
+//! How a request can end is in [`Outcome`]; where it begins and ends is `requests.rs`. Transports
+//! differ in who owns an engine and for how long: a connection (stdio), a session (legacy HTTP), a
+//! single POST (modern HTTP), a client.
+//!
+//! # Invariants
+//!
+//! 1. A request is in a table of `requests.rs` from its beginning to its end, and nowhere after.
+//!    Nothing else is kept for a request that has ended: no timer, no frame, no exchange but one
+//!    that is on its way to be closed. A handler that is still being stopped is a handler, not a
+//!    request.
+//! 2. Whoever ends a request first decides how; everyone later finds nothing and does nothing.
+//! 3. A cancel is written at most once, after its request, and only if the write of that request
+//!    had begun; never for the handshake.
+//! 4. The answer to a request can be withdrawn until its write begins, and then never.
+//! 5. The engine knows no clock, no socket and no task: the same inputs give the same outputs.
+//!
+//! # Example
+//!
+//! ```
+//! use belay_protocol::engine::{Ask, Config, Engine, Event, ExchangeId, Mode, Time, Wire};
+//! use belay_protocol::jsonrpc::{self, RawJson};
+//! use belay_protocol::types::{ClientCapabilities, Implementation};
+//!
+//! let me = Implementation::new("example", "1.0.0");
+//! let mut engine = Engine::new(Config::client(me, ClientCapabilities::new(), Wire::Pipe));
+//! let now = Time::START;
+//! engine.connect(now, Mode::Legacy);
+//!
+//! // What the driver would write to the pipe:
+//! let frame = engine.queued(ExchangeId::LINK).next().unwrap();
+//! assert!(frame.starts_with(br#"{"jsonrpc":"2.0","id":1,"method":"initialize""#));
+//! engine.handle_write_begun(now, ExchangeId::LINK);
+//! engine.handle_write_done(now, ExchangeId::LINK);
+//!
+//! // What it would read:
+//! let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25",
+//!     "capabilities":{},"serverInfo":{"name":"server","version":"2"}}}"#;
+//! let message = jsonrpc::decode(&answer.into(), 64).unwrap();
+//! engine.handle_message(now, ExchangeId::LINK, message);
+//! assert!(matches!(engine.poll_event(), Some(Event::Connected(_))));
+//!
+//! let call = engine.request(now, Ask::new("tools/list", RawJson::empty_object())).unwrap();
+//! engine.cancel(now, call, None);
+//! assert!(matches!(engine.poll_event(), Some(Event::Ended { .. })));
+//! ```
+
+mod admission;
+mod answering;
+mod asking;
+mod cancels;
+mod closing;
+mod config;
+mod deadline;
+mod event;
+mod exchange;
+mod frame;
+mod handlers;
+mod handshake;
+mod ledger;
+mod links;
+mod outbox;
+mod outcome;
+mod planted;
+mod replies;
+mod requests;
+mod rules;
+mod table;
+#[cfg(test)]
+mod tests;
+mod time;
+
+pub use closing::Shutdown;
+pub use config::{Config, Deadlines, Identity, Limits, Role, Spans, Wire};
+pub use event::{
+    Ask, CallId, Closing, Connected, Event, ExchangeId, Incoming, RequestKey, StopCause, Transmit,
+};
+pub use handshake::Mode;
+pub use ledger::{Book, Ledger};
+pub use outcome::{By, Clock, End, Loss, LossKind, Outcome, Rejection, Sent, Violation};
+pub use time::Time;
+
+use std::collections::VecDeque;
+
+use crate::jsonrpc::{DecodeError, Message};
+use crate::types::{CancelledParams, Notification as _, ProgressParams};
+
+use cancels::EarlyCancels;
+use closing::ClosingState;
+use deadline::{Timer, Timers};
+use exchange::{Exchange, Purpose};
+use frame::StandingMeta;
+use handlers::Handlers;
+use handshake::Handshake;
+use requests::{Requests, Stage};
+use table::Table;
+
+/// The life of every request on one link. See the [module](self) for how to drive it.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    config: Config,
+    handshake: Handshake,
+    standing_meta: Option<StandingMeta>,
+    requests: Requests,
+    handlers: Handlers,
+    exchanges: Table<ExchangeId, Exchange>,
+    last_exchange: u64,
+    early_cancels: EarlyCancels,
+    closing: ClosingState,
+    timers: Timers,
+    events: VecDeque<Event>,
+    transmits: VecDeque<Transmit>,
+}
+
+impl Engine {
+    /// A new one.
+    pub fn new(config: Config) -> Self {
+        let mut exchanges = Table::new();
+        exchanges.insert(ExchangeId::LINK, Exchange::new(Purpose::Link));
+        Self {
+            config,
+            handshake: Handshake::Unopened,
+            standing_meta: None,
+            requests: Requests::new(),
+            handlers: Handlers::new(),
+            exchanges,
+            last_exchange: 0,
+            early_cancels: EarlyCancels::default(),
+            closing: ClosingState::new(),
+            timers: Timers::default(),
+            events: VecDeque::new(),
+            transmits: VecDeque::new(),
+        }
+    }
+
+    /// A message has arrived on an exchange.
+    pub fn handle_message(&mut self, now: Time, exchange: ExchangeId, message: Message) {
+        if self.is_closed() || self.exchanges.get(exchange).is_none() {
+            self.requests.ledger.strays_on_closed_exchanges += 1;
+            return;
+        }
+        self.heard(exchange);
+        match message {
+            Message::Request(request) => self.handle_request(now, exchange, request),
+            Message::Response(response) => self.handle_response(now, exchange, response),
+            Message::Notification(notification) => match &*notification.method {
+                CancelledParams::METHOD => self.handle_cancelled(now, exchange, &notification),
+                ProgressParams::METHOD => self.handle_progress(now, &notification),
+                _ => self.events.push_back(Event::Notification {
+                    about: self.call_on(exchange),
+                    notification,
+                }),
+            },
+            Message::Unaddressed(_) => self.requests.ledger.malformed += 1,
+        }
+        self.settle(now);
+    }
+
+    /// Something has arrived that is no message. A bad answer spoils its call, a bad request gets
+    /// an error, and nothing else happens (**smallest-scope**).
+    pub fn handle_malformed(&mut self, now: Time, exchange: ExchangeId, error: &DecodeError) {
+        self.requests.ledger.malformed += 1;
+        if self.is_closed() {
+            return;
+        }
+        let answered = error.id.as_ref().filter(|_| error.is_response);
+        if let Some(id) = answered {
+            if let Some(call) = self.answered_call(exchange, id) {
+                let violation = Violation::MalformedAnswer(error.fault.clone());
+                self.finish_call(now, call, Outcome::Violated(violation));
+            }
+        } else if !self.is_client() {
+            let object = error.to_error_object();
+            let bytes = match &error.id {
+                Some(id) => frame::answer(id, &Err(object)),
+                None => frame::unaddressed(&object),
+            };
+            self.refuse(now, exchange, bytes);
+        }
+        self.settle(now);
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(timer) = self.timers.first_due(now) {
+            match timer {
+                Timer::Call(call) => self.call_due(now, call),
+                Timer::Request(request) => self.request_due(now, request),
+                Timer::Handler(request) => self.abort(request),
+                Timer::Exchange(exchange) => self.exchange_due(now, exchange),
+                Timer::EarlyCancel => self.forget_early_cancel(),
+                Timer::Closing => self.closing_due(now),
+            }
+        }
+        self.settle(now);
+    }
+
+    /// What the application should know next.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        while let Some(event) = self.events.pop_front() {
+            let Event::Request(incoming) = &event else {
+                return Some(event);
+            };
+            // A request that was cancelled before it started never starts (**cancel-overtakes**).
+            if let Some(serving) = self.requests.serving_mut(incoming.key)
+                && serving.stage == Stage::Admitted
+            {
+                serving.stage = Stage::Running;
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    /// What the transport should do next.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        loop {
+            let transmit = self.transmits.pop_front()?;
+            let Transmit::Write(exchange) = transmit else {
+                return Some(transmit);
+            };
+            if let Some(known) = self.exchanges.get_mut(exchange) {
+                known.noticed = false;
+                if known.queue.waiting().next().is_some() {
+                    return Some(transmit);
+                }
+            }
+        }
+    }
+
+    /// When to call [`Engine::handle_timeout`], at the latest.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// The books.
+    pub fn ledger(&self) -> &Ledger {
+        &self.requests.ledger
+    }
+
+    /// How many handlers exist: those that run, and those that are being stopped.
+    pub fn handlers(&self) -> usize {
+        self.handlers.running() + self.handlers.listens()
+    }
+
+    /// What it was told before it began.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn is_client(&self) -> bool {
+        self.config.role() == Role::Client
+    }
+
+    /// The call of ours that has this exchange to itself.
+    fn call_on(&self, exchange: ExchangeId) -> Option<CallId> {
+        match self.exchanges.get(exchange)?.purpose {
+            Purpose::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Where a call has an exchange to itself, whatever arrives on it speaks of that call.
+    fn heard(&mut self, exchange: ExchangeId) {
+        if let Some(call) = self.call_on(exchange)
+            && let Some(call) = self.requests.call_mut(call)
+        {
+            call.sent = call.sent.max(Sent::Yes);
+        }
+    }
+
+    /// After every input: closes what has nothing left to do.
+    fn settle(&mut self, now: Time) {
+        self.settle_exchanges();
+        self.settle_closing(now);
+    }
+}

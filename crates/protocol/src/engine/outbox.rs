@@ -1,0 +1,182 @@
+//! What waits to be written, where it goes, and what its writing means.
+//!
+//! Every frame goes out through [`Engine::push`] or [`Engine::push_cancel`], into the queue of one
+//! exchange. The transport takes frames from there; it has no queue of its own.
+
+use bytes::Bytes;
+
+use super::exchange::{Frame, Owner, Purpose};
+use super::planted::{Bug, planted};
+use super::{Closing, Engine, ExchangeId, Rejection, RequestKey, Sent, Time, Transmit, Wire};
+
+impl Engine {
+    /// The frames that wait to be written on this exchange, in order. None of them has begun.
+    ///
+    /// The transport writes as many of them as it likes in one go, and then says of each, in
+    /// order, that its write has begun, and that it is done. A frame that was not touched stays
+    /// here, and may be gone the next time: its request was given up.
+    pub fn queued(&self, exchange: ExchangeId) -> impl Iterator<Item = &Bytes> {
+        let exchange = self.exchanges.get(exchange);
+        exchange
+            .into_iter()
+            .flat_map(|exchange| exchange.queue.waiting())
+            .map(|frame| &frame.bytes)
+    }
+
+    /// The first byte of the first waiting frame was handed to the operating system.
+    pub fn handle_write_begun(&mut self, now: Time, exchange: ExchangeId) {
+        let known = self.exchanges.get_mut(exchange);
+        match known.and_then(|exchange| exchange.queue.begin()) {
+            Some(Owner::Call(call)) => {
+                if let Some(call) = self.requests.call_mut(call) {
+                    call.sent = call.sent.max(Sent::Maybe);
+                }
+            }
+            Some(Owner::Answer(key)) => self.answer_begun(now, key),
+            _ => {}
+        }
+        self.settle(now);
+    }
+
+    /// The last byte of the first frame that has begun was handed to the operating system.
+    pub fn handle_write_done(&mut self, now: Time, exchange: ExchangeId) {
+        let known = self.exchanges.get_mut(exchange);
+        if let Some(Owner::Call(id)) = known.and_then(|exchange| exchange.queue.finish()) {
+            match self.requests.call_mut(id) {
+                Some(call) => call.written = true,
+                None => self.post_cancel(now, exchange),
+            }
+        }
+        self.settle(now);
+    }
+
+    /// Whether more should be read from the peer. A server pauses only while more answers wait to
+    /// be written than its limit allows; a client never does, so that two full pipes cannot wait
+    /// for each other (**bounded**).
+    pub fn wants_input(&self) -> bool {
+        let limit = self.config.limits.queued_bytes;
+        self.is_client()
+            || self
+                .exchanges
+                .get(ExchangeId::LINK)
+                .is_none_or(|link| link.queue.answer_bytes() <= limit)
+    }
+
+    /// Where a frame goes. On a pipe there is one place. A client on HTTP opens an exchange for
+    /// each message; one that wants no answer has a time of its own. A server on HTTP speaks on the exchange of the request it speaks for, and
+    /// else on the GET stream.
+    pub(super) fn outlet(
+        &mut self,
+        now: Time,
+        serves: Option<RequestKey>,
+        purpose: Purpose,
+    ) -> ExchangeId {
+        match (self.config.wire, self.is_client()) {
+            (Wire::Pipe, _) => ExchangeId::LINK,
+            (Wire::Http, true) => {
+                let bounded = purpose == Purpose::Notice;
+                let exchange = self.open_exchange(purpose);
+                if bounded {
+                    self.set_timer(exchange, Some(now + self.config.spans.other_post));
+                }
+                exchange
+            }
+            (Wire::Http, false) => self.served_exchange(serves),
+        }
+    }
+
+    fn served_exchange(&self, serves: Option<RequestKey>) -> ExchangeId {
+        serves
+            .and_then(|key| self.requests.serving(key))
+            .map(|serving| serving.exchange)
+            .filter(|exchange| self.exchanges.get(*exchange).is_some())
+            .unwrap_or(ExchangeId::LINK)
+    }
+
+    /// Whether there is room for so many bytes more, where they would go.
+    pub(super) fn check_bytes(
+        &self,
+        bytes: usize,
+        serves: Option<RequestKey>,
+    ) -> Result<(), Rejection> {
+        let limits = &self.config.limits;
+        if bytes > limits.message_bytes {
+            let limit = limits.message_bytes;
+            return Err(Rejection::MessageTooLarge { limit });
+        }
+        let queued = match (self.config.wire, self.is_client()) {
+            (Wire::Pipe, _) => self.queued_bytes(ExchangeId::LINK),
+            (Wire::Http, true) => self
+                .exchanges
+                .iter()
+                .map(|(id, _)| self.queued_bytes(id))
+                .sum(),
+            (Wire::Http, false) => self.queued_bytes(self.served_exchange(serves)),
+        };
+        match queued + bytes <= limits.queued_bytes {
+            true => Ok(()),
+            false => Err(Rejection::QueueFull {
+                limit: limits.queued_bytes,
+            }),
+        }
+    }
+
+    fn queued_bytes(&self, exchange: ExchangeId) -> usize {
+        let exchange = self.exchanges.get(exchange);
+        exchange.map_or(0, |exchange| exchange.queue.ordinary_bytes())
+    }
+
+    /// Puts a frame into its queue.
+    pub(super) fn push(&mut self, exchange: ExchangeId, frame: Frame) {
+        if let Some(known) = self.exchanges.get_mut(exchange) {
+            known.queue.push(frame);
+            self.notice(exchange);
+        }
+    }
+
+    /// Puts a cancel into its queue, ahead of all that has not begun. It keeps its place there as
+    /// long as the link lives (**cancel-never-waits**).
+    pub(super) fn push_cancel(&mut self, exchange: ExchangeId, frame: Frame) {
+        let exchange = match self.exchanges.get(exchange) {
+            Some(_) => exchange,
+            None => ExchangeId::LINK,
+        };
+        if let Some(known) = self.exchanges.get_mut(exchange) {
+            if planted(Bug::CancelGivenUpOnAStalledPipe) && known.queue.has_begun() {
+                return;
+            }
+            known.queue.push_cancel(frame);
+            self.notice(exchange);
+        }
+    }
+
+    /// Sends a frame that belongs to nobody.
+    pub(super) fn send_notice(&mut self, now: Time, frame: Frame) {
+        let exchange = self.outlet(now, None, Purpose::Notice);
+        self.push(exchange, frame);
+    }
+
+    fn notice(&mut self, exchange: ExchangeId) {
+        if let Some(known) = self.exchanges.get_mut(exchange)
+            && !std::mem::replace(&mut known.noticed, true)
+        {
+            self.transmits.push_back(Transmit::Write(exchange));
+        }
+    }
+
+    /// Takes frames that have not begun out of their queues, wherever they are. An exchange that
+    /// was opened for nothing else is closed.
+    pub(super) fn withdraw(&mut self, matches: impl Fn(Owner) -> bool) {
+        let mut unused = Vec::new();
+        for (id, exchange) in self.exchanges.iter_mut() {
+            let withdrawn = exchange.queue.withdraw(&matches);
+            let ours = matches!(exchange.purpose, Purpose::Call(_) | Purpose::Notice);
+            if withdrawn > 0 && ours && exchange.queue.is_empty() {
+                unused.push(id);
+            }
+        }
+        for exchange in unused {
+            self.close_exchange(exchange, Closing::Abandoned);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Bugs that are planted on purpose, so that a green run of the exhaustive and the random suite
+//! means something: each suite must catch them.
+//!
+//! They exist only under `--cfg belay_planted`. In every other build [`planted`] is `false` at
+//! compile time, and nothing of this is left.
+
+/// What can be planted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(
+    not(belay_planted),
+    allow(dead_code, reason = "named where they would be")
+)]
+pub(super) enum Bug {
+    TimeoutTellsNobody,
+    CancelSentTwice,
+    CancelForARequestNeverWritten,
+    CancelGivenUpOnAStalledPipe,
+    AnswerLeavesAfterCancel,
+    ResponseOvertakesItsProgress,
+    LateAnswerResolvesANewCall,
+    EntryKeptAfterItsEnd,
+    InitializeCancelled,
+    StrayCancelAnswered,
+    BrokenStreamNeverExpires,
+    CancelLooksInBothDirections,
+}
+
+#[cfg(not(belay_planted))]
+pub(super) const fn planted(_: Bug) -> bool {
+    false
+}
+
+#[cfg(belay_planted)]
+pub(super) fn planted(bug: Bug) -> bool {
+    PLANTED.get() == Some(bug)
+}
+
+#[cfg(belay_planted)]
+thread_local! {
+    pub(super) static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
+}
+
+#[cfg(belay_planted)]
+impl Bug {
+    pub(super) const ALL: [Self; 12] = [
+        Self::TimeoutTellsNobody,
+        Self::CancelSentTwice,
+        Self::CancelForARequestNeverWritten,
+        Self::CancelGivenUpOnAStalledPipe,
+        Self::AnswerLeavesAfterCancel,
+        Self::ResponseOvertakesItsProgress,
+        Self::LateAnswerResolvesANewCall,
+        Self::EntryKeptAfterItsEnd,
+        Self::InitializeCancelled,
+        Self::StrayCancelAnswered,
+        Self::BrokenStreamNeverExpires,
+        Self::CancelLooksInBothDirections,
+    ];
+}

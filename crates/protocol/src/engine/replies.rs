@@ -1,0 +1,184 @@
+//! What the peer says of our calls, and how long it takes.
+
+use std::time::Duration;
+
+use crate::jsonrpc::{Notification, RawJson, RequestId, Response};
+use crate::types::{Era, ProgressParams, ResultType};
+
+use super::deadline::Timer;
+use super::planted::{Bug, planted};
+use super::rules;
+use super::{
+    CallId, Clock, Closing, Engine, Event, ExchangeId, Outcome, Role, Sent, Time, Violation,
+};
+
+impl Engine {
+    /// An answer from the peer. Late, duplicate and unknown ones change nothing but a counter
+    /// (**late-is-inert**).
+    pub(super) fn handle_response(&mut self, now: Time, exchange: ExchangeId, response: Response) {
+        let Some(id) = self.answered_call(exchange, &response.id) else {
+            self.requests.ledger.late_answers += 1;
+            return;
+        };
+        let outcome = match response.body {
+            Ok(result) => self.judge(id, result),
+            Err(error) => Outcome::Refused(error),
+        };
+        self.finish_call(now, id, outcome);
+    }
+
+    /// A call of ours that an answer on this exchange could mean.
+    pub(super) fn answered_call(&self, exchange: ExchangeId, id: &RequestId) -> Option<CallId> {
+        if planted(Bug::LateAnswerResolvesANewCall) {
+            return self.requests.calls().iter().next_back().map(|(id, _)| id);
+        }
+        let RequestId::Number(number) = id else {
+            return None;
+        };
+        let id = CallId(*number);
+        let call = self.requests.call(id)?;
+        let own_only = rules::answers_on_own_exchange(self.config.role(), self.config.wire);
+        // What has not been written cannot be answered.
+        let heard = call.sent != Sent::Never;
+        (heard && (!own_only || call.exchange == exchange)).then_some(id)
+    }
+
+    /// The peer has had its say: the call ends, and so does its exchange if it had one.
+    pub(super) fn finish_call(&mut self, now: Time, id: CallId, outcome: Outcome) {
+        let Some(call) = self.end_call(now, id, outcome) else {
+            return;
+        };
+        if rules::answers_on_own_exchange(self.config.role(), self.config.wire) {
+            self.close_exchange(call.exchange, Closing::Finished);
+        }
+    }
+
+    /// What a result means.
+    fn judge(&self, id: CallId, result: RawJson) -> Outcome {
+        if !result.is_object() {
+            return Outcome::Violated(Violation::ResultNotObject);
+        }
+        let Some(call) = self.requests.call(id) else {
+            return Outcome::Answered(result);
+        };
+        if call.era == Era::Legacy {
+            return Outcome::Answered(result);
+        }
+        let kind = result.field("resultType").map(|kind| kind.decode());
+        match kind {
+            None | Some(Ok(ResultType::Complete)) => Outcome::Answered(result),
+            Some(Ok(ResultType::InputRequired)) => Outcome::InputRequired(result),
+            Some(Ok(ResultType::Other(kind))) if self.config.result_types.contains(&kind) => {
+                Outcome::Answered(result)
+            }
+            Some(Ok(ResultType::Other(kind))) => {
+                Outcome::Violated(Violation::UnknownResultType(kind))
+            }
+            Some(Err(_)) => Outcome::Violated(Violation::UnknownResultType(
+                "something that is not a string".into(),
+            )),
+        }
+    }
+
+    /// Progress from the peer. It resets the idle clock of the call it speaks of, and shows that
+    /// the peer has it.
+    pub(super) fn handle_progress(&mut self, now: Time, notification: &Notification) {
+        let params: Option<ProgressParams> = notification
+            .params
+            .as_ref()
+            .and_then(|params| params.decode().ok());
+        let Some((id, params)) = params.and_then(|params| match params.token.0 {
+            RequestId::Number(number) => Some((CallId(number), params)),
+            RequestId::String(_) => None,
+        }) else {
+            self.requests.ledger.stray_progress += 1;
+            return;
+        };
+        let Some(call) = self
+            .requests
+            .call_mut(id)
+            .filter(|call| call.sent != Sent::Never)
+        else {
+            self.requests.ledger.stray_progress += 1;
+            return;
+        };
+        let value = params.progress.0;
+        if call.progress.is_some_and(|last| value <= last) {
+            self.requests.ledger.stale_progress += 1;
+            return;
+        }
+        call.progress = Some(value);
+        call.sent = Sent::Yes;
+        let before = call.clocks.next();
+        call.clocks.progress(now);
+        let after = call.clocks.next();
+        self.timers.reset(Timer::Call(id), before, after);
+        self.events.push_back(Event::Progress { call: id, params });
+    }
+
+    /// A clock of a call is due.
+    pub(super) fn call_due(&mut self, now: Time, id: CallId) {
+        let due = self.requests.call(id).and_then(|call| call.clocks.due(now));
+        if let Some((clock, after)) = due {
+            self.time_out(now, id, clock, after);
+        }
+    }
+
+    pub(super) fn time_out(&mut self, now: Time, id: CallId, clock: Clock, after: Duration) {
+        let outcome = |sent| Outcome::TimedOut { clock, after, sent };
+        let reason = match clock {
+            Clock::Idle => format!("timed out: no progress for {after:?}"),
+            Clock::Total => format!("timed out after {after:?}"),
+        };
+        self.give_up(now, id, outcome, &reason);
+    }
+
+    /// A handler of ours has begun to work on something that the peer asked on this exchange.
+    pub(super) fn work_began(&mut self, now: Time, on: ExchangeId) {
+        if let Some(exchange) = self.exchanges.get_mut(on) {
+            exchange.working += 1;
+            if exchange.working == 1 {
+                self.pause_idle_clocks(now, on, true);
+            }
+        }
+    }
+
+    /// It has answered, or was stopped.
+    pub(super) fn work_ended(&mut self, now: Time, on: ExchangeId) {
+        if let Some(exchange) = self.exchanges.get_mut(on) {
+            exchange.working -= 1;
+            if exchange.working == 0 {
+                self.pause_idle_clocks(now, on, false);
+            }
+        }
+    }
+
+    /// Starts or ends the time in which the silence of the peer is our own doing: a person is
+    /// filling in the form that it asked for. Only a client has that excuse; what a client asks of
+    /// a server is not asked on behalf of the server's own calls.
+    fn pause_idle_clocks(&mut self, now: Time, exchange: ExchangeId, pause: bool) {
+        if self.config.role() != Role::Client {
+            return;
+        }
+        for (id, call) in self.requests.calls_mut() {
+            if call.exchange != exchange && exchange != ExchangeId::LINK {
+                continue;
+            }
+            let before = call.clocks.next();
+            match pause {
+                true => call.clocks.pause(now),
+                false => call.clocks.resume(now),
+            }
+            self.timers
+                .reset(Timer::Call(id), before, call.clocks.next());
+        }
+    }
+
+    pub(super) fn owes_on(&self, exchange: ExchangeId) -> bool {
+        self.is_client()
+            && [exchange, ExchangeId::LINK].iter().any(|exchange| {
+                let exchange = self.exchanges.get(*exchange);
+                exchange.is_some_and(|exchange| exchange.working > 0)
+            })
+    }
+}

@@ -1,0 +1,214 @@
+//! Who may do what, in which era and on which wire. Shared code asks here instead of comparing
+//! versions.
+
+use crate::jsonrpc::{ErrorObject, RawJson};
+use crate::types::legacy::{Initialize, Ping};
+use crate::types::modern::{Discover, UnsupportedVersionData};
+use crate::types::{Era, ProgressToken, ProtocolVersion, Request, error_code, meta_key};
+
+use super::handshake::Handshake;
+use super::requests::Kind;
+use super::{Loss, LossKind, Outcome, Role, Wire};
+
+/// How the peer learns that a call was given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Announcement {
+    /// `notifications/cancelled`, on a pipe or on the stream the request went out on.
+    Notification,
+    /// `notifications/cancelled` as a POST of its own.
+    Post,
+    /// The response stream is closed, and that says it.
+    CloseExchange,
+    /// Not at all.
+    None,
+}
+
+/// 2026-07-28, basic/patterns/cancellation: closing the stream is the cancellation on HTTP, the
+/// notification on stdio. 2025-11-25, basic/transports: a disconnect is *not* a cancellation.
+pub(super) fn announcement(role: Role, wire: Wire, era: Era, kind: Kind) -> Announcement {
+    match (kind, wire, era, role) {
+        (Kind::Initialize | Kind::Probe, ..) => Announcement::None,
+        (_, Wire::Pipe, ..) => Announcement::Notification,
+        (_, Wire::Http, Era::Modern, _) => Announcement::CloseExchange,
+        (_, Wire::Http, Era::Legacy, Role::Client) => Announcement::Post,
+        (_, Wire::Http, Era::Legacy, Role::Server) => Announcement::Notification,
+    }
+}
+
+/// What a broken stream means for the request that waits on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Disconnect {
+    /// Its caller is gone.
+    Cancels,
+    /// It may come back.
+    StartsResumeWindow,
+}
+
+pub(super) fn disconnect(era: Era) -> Disconnect {
+    match era {
+        Era::Modern => Disconnect::Cancels,
+        Era::Legacy => Disconnect::StartsResumeWindow,
+    }
+}
+
+/// What a cancel from the peer can name. Ids are per sender and collide, so the direction has to
+/// be settled before anything is looked up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum CancelNames {
+    /// Requests that the peer made.
+    TheirRequests,
+    /// Our own listens: a modern server ends them so.
+    OurListens,
+    /// Nothing: on modern HTTP the stream itself is the cancel.
+    Nothing,
+}
+
+pub(super) fn cancel_names(role: Role, wire: Wire, handshake: &Handshake) -> CancelNames {
+    match (role, wire, handshake.is_modern()) {
+        (Role::Client, _, true) => CancelNames::OurListens,
+        (Role::Server, Wire::Http, _) if !handshake.is_legacy() => CancelNames::Nothing,
+        _ => CancelNames::TheirRequests,
+    }
+}
+
+/// A cancel can arrive before the request it names: they are two POSTs.
+pub(super) fn remembers_early_cancels(role: Role, wire: Wire) -> bool {
+    role == Role::Server && wire == Wire::Http
+}
+
+/// Where each call has a stream of its own, only that stream can answer it.
+pub(super) fn answers_on_own_exchange(role: Role, wire: Wire) -> bool {
+    role == Role::Client && wire == Wire::Http
+}
+
+/// What an outgoing method is to the engine. The probe is a `server/discover` that opens the
+/// conversation; a later one is an ordinary call.
+pub(super) fn kind(method: &str) -> Kind {
+    match method {
+        Initialize::METHOD => Kind::Initialize,
+        "subscriptions/listen" => Kind::Listen,
+        _ => Kind::Ordinary,
+    }
+}
+
+/// Whether a failed probe shows a legacy server, so that `initialize` is worth a try.
+///
+/// On a pipe anything but a modern error does, silence included. On HTTP only a status with which
+/// servers refuse what they do not know does; a login page, a broken gateway or a slow network
+/// says nothing about eras.
+pub(super) fn falls_back(wire: Wire, outcome: &Outcome) -> bool {
+    match (wire, outcome) {
+        (_, Outcome::Refused(error)) => !error_code::is_modern(error.code),
+        (Wire::Pipe, Outcome::TimedOut { .. } | Outcome::Violated(_)) => true,
+        (
+            Wire::Http,
+            Outcome::Lost {
+                cause:
+                    Loss {
+                        kind: LossKind::HttpStatus(400 | 404 | 405),
+                        ..
+                    },
+                ..
+            },
+        ) => true,
+        _ => false,
+    }
+}
+
+/// What the engine reads of a request's parameters.
+#[derive(Default)]
+pub(super) struct RequestMeta {
+    version: Option<RawJson>,
+    has_capabilities: bool,
+    pub(super) token: Option<ProgressToken>,
+}
+
+impl RequestMeta {
+    pub(super) fn read(params: Option<&RawJson>) -> Result<Self, ErrorObject> {
+        let mut read = Self::default();
+        let Some(meta) = params.and_then(|params| params.field("_meta")) else {
+            return Ok(read);
+        };
+        if !meta.is_object() {
+            return Err(invalid_params("`_meta` must be an object"));
+        }
+        let mut token = None;
+        meta.for_each_member(|key, value| match key {
+            meta_key::PROTOCOL_VERSION => read.version = Some(value),
+            meta_key::CLIENT_CAPABILITIES => read.has_capabilities = value.is_object(),
+            meta_key::PROGRESS_TOKEN => token = Some(value),
+            _ => {}
+        });
+        read.token = match token.map(|token| token.decode()) {
+            None => None,
+            Some(Ok(token)) => Some(token),
+            Some(Err(error)) => {
+                let problem = format!("`_meta`: `progressToken`: {error}");
+                return Err(invalid_params(problem));
+            }
+        };
+        Ok(read)
+    }
+
+    /// The revision a request is made in: its own `_meta` decides; without it, the handshake does.
+    pub(super) fn version(
+        &self,
+        method: &str,
+        handshake: &Handshake,
+        spoken: &[ProtocolVersion],
+    ) -> Result<ProtocolVersion, ErrorObject> {
+        let Some(version) = &self.version else {
+            return match handshake.legacy_version() {
+                Some(version) if method != Discover::METHOD => Ok(version),
+                None if method == Ping::METHOD => Ok(ProtocolVersion::LATEST_LEGACY),
+                _ => Err(invalid_params(format!(
+                    "`_meta` must name `{}`, or the conversation must begin with `initialize`; \
+                     versions spoken here: {}",
+                    meta_key::PROTOCOL_VERSION,
+                    names(spoken).join(", "),
+                ))),
+            };
+        };
+        let Ok(requested) = version.decode::<String>() else {
+            let key = meta_key::PROTOCOL_VERSION;
+            return Err(invalid_params(format!("`_meta`: `{key}` must be a string")));
+        };
+        let known = requested
+            .parse()
+            .ok()
+            .filter(|version: &ProtocolVersion| version.era() == Era::Modern)
+            .filter(|version| spoken.contains(version));
+        let Some(version) = known else {
+            return Err(unsupported_version(spoken, &requested));
+        };
+        if !self.has_capabilities {
+            let key = meta_key::CLIENT_CAPABILITIES;
+            return Err(invalid_params(format!("`_meta` must have `{key}`")));
+        }
+        Ok(version)
+    }
+}
+
+pub(super) fn names(versions: &[ProtocolVersion]) -> Vec<String> {
+    versions.iter().map(ToString::to_string).collect()
+}
+
+pub(super) fn unsupported_version(spoken: &[ProtocolVersion], requested: &str) -> ErrorObject {
+    let data = UnsupportedVersionData::new(names(spoken), requested);
+    ErrorObject::new(
+        error_code::UNSUPPORTED_PROTOCOL_VERSION,
+        format!(
+            "protocol version {requested:?} is not spoken here; use one of {}",
+            data.supported.join(", ")
+        ),
+    )
+    .with_data(RawJson::encode(&data).expect("our own types are always valid JSON"))
+}
+
+pub(super) fn invalid_params(message: impl Into<String>) -> ErrorObject {
+    ErrorObject::new(error_code::INVALID_PARAMS, message)
+}
+
+pub(super) fn invalid_request(message: impl Into<String>) -> ErrorObject {
+    ErrorObject::new(error_code::INVALID_REQUEST, message)
+}

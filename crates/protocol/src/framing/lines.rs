@@ -1,0 +1,136 @@
+//! Newline-delimited frames, as on stdio.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Splits a byte stream into lines.
+///
+/// Blank lines and a byte-order mark at the very start are passed over, `\r\n` ends a line like
+/// `\n`. A line over the limit is skipped to its newline and reported; the next line is read as if
+/// nothing had happened.
+///
+/// ```
+/// use belay_protocol::framing::LineDecoder;
+///
+/// let mut lines = LineDecoder::new(1024);
+/// lines.push(b"{\"a\":1}\r\n\n{\"b\"");
+/// assert_eq!(lines.next_line().unwrap().unwrap(), "{\"a\":1}");
+/// assert!(lines.next_line().is_none());
+/// lines.push(b":2}\n");
+/// assert_eq!(lines.next_line().unwrap().unwrap(), "{\"b\":2}");
+/// ```
+#[derive(Debug)]
+pub struct LineDecoder {
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no newline.
+    searched: usize,
+    limit: usize,
+    /// Bytes of an oversized line dropped so far, while its newline is still to come.
+    skipping: Option<usize>,
+    at_start: bool,
+}
+
+/// A line that was longer than the limit, and is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a line of {length} bytes, where {limit} are allowed, was skipped")]
+pub struct Oversize {
+    /// How long the line was, without its newline.
+    pub length: usize,
+    /// How long it might have been.
+    pub limit: usize,
+}
+
+/// Some editors and shells put it at the start of a stream.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+impl LineDecoder {
+    /// A decoder for lines of at most `limit` bytes, the newline not counted.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            searched: 0,
+            limit,
+            skipping: None,
+            at_start: true,
+        }
+    }
+
+    /// Takes in bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The buffer itself, for readers that can fill it without a copy. Only append to it.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// The next whole line, or what was skipped in its place; `None` if more bytes are needed.
+    pub fn next_line(&mut self) -> Option<Result<Bytes, Oversize>> {
+        loop {
+            let unsearched = &self.buffer[self.searched..];
+            let Some(newline) = unsearched.iter().position(|byte| *byte == b'\n') else {
+                self.searched = self.buffer.len();
+                self.drop_if_over_limit();
+                return None;
+            };
+            let mut line = self.buffer.split_to(self.searched + newline);
+            self.buffer.advance(1);
+            self.searched = 0;
+            if let Some(oversize) = self.oversize(&line) {
+                return Some(Err(oversize));
+            }
+            self.strip(&mut line);
+            if !line.is_empty() {
+                return Some(Ok(line.freeze()));
+            }
+        }
+    }
+
+    /// What stands after the last newline, once the stream has ended.
+    ///
+    /// A JSON object cannot be the beginning of a longer one, so a tail that decodes was complete.
+    pub fn finish(&mut self) -> Option<Result<Bytes, Oversize>> {
+        self.searched = 0;
+        let mut tail = self.buffer.split();
+        if let Some(oversize) = self.oversize(&tail) {
+            return Some(Err(oversize));
+        }
+        self.strip(&mut tail);
+        (!tail.is_empty()).then(|| Ok(tail.freeze()))
+    }
+
+    /// Whether this line, with what was skipped of it, is over the limit.
+    fn oversize(&mut self, line: &[u8]) -> Option<Oversize> {
+        let skipped = self.skipping.take();
+        let length = skipped.unwrap_or(0) + line.len() - usize::from(line.ends_with(b"\r"));
+        (skipped.is_some() || length > self.limit).then_some(Oversize {
+            length,
+            limit: self.limit,
+        })
+    }
+
+    /// Keeps at most one line's worth of bytes. One byte more may be the `\r` of its end.
+    fn drop_if_over_limit(&mut self) {
+        if self.buffer.len() > self.limit + 1 || self.skipping.is_some() {
+            // The last byte stays: it may be a `\r` that belongs to the line's end.
+            let dropped = self.buffer.len().saturating_sub(1);
+            self.buffer.advance(dropped);
+            self.searched = self.buffer.len();
+            *self.skipping.get_or_insert(0) += dropped;
+            self.at_start = false;
+        }
+    }
+
+    fn strip(&mut self, line: &mut BytesMut) {
+        if line.ends_with(b"\r") {
+            line.truncate(line.len() - 1);
+        }
+        if self.at_start && line.starts_with(BYTE_ORDER_MARK) {
+            line.advance(BYTE_ORDER_MARK.len());
+        }
+        self.at_start = false;
+        if line.trim_ascii().is_empty() {
+            line.clear();
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Server-sent events, as on HTTP.
+//!
+//! Written after the "event stream" section of the HTML standard, with one difference: an event
+//! without data is given out if it has an `id` or a `retry`, since MCP primes a stream for
+//! reconnection with just such an event.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::Oversize;
+use super::lines::BYTE_ORDER_MARK;
+
+/// One event of a stream.
+///
+/// ```
+/// use belay_protocol::framing::{SseDecoder, SseEvent};
+///
+/// let event = SseEvent { id: Some("7-1".into()), ..SseEvent::message("{}") };
+/// let mut stream = SseDecoder::new(1024);
+/// stream.push(&event.encode());
+/// assert_eq!(stream.next_event().unwrap().unwrap(), event);
+/// ```
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct SseEvent {
+    /// Where to resume from, if it says.
+    pub id: Option<String>,
+    /// What kind of event; `None` is the ordinary `message`.
+    pub event: Option<String>,
+    /// The payload: the `data` lines, joined by newlines.
+    pub data: Bytes,
+    /// How many milliseconds to wait before reconnecting, if it says.
+    pub retry: Option<u64>,
+}
+
+impl SseEvent {
+    /// An ordinary event with a payload.
+    pub fn message(data: impl Into<Bytes>) -> Self {
+        Self {
+            data: data.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The event as it goes on the wire. Every event has at least one `data` line.
+    ///
+    /// `id` and `event` must not contain line breaks; what follows one is left out.
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(self.data.len() + 64);
+        let mut field = |name: &str, value: &[u8]| {
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(value);
+            out.push(b'\n');
+        };
+        if let Some(event) = &self.event {
+            field("event", first_line(event));
+        }
+        if let Some(id) = &self.id {
+            field("id", first_line(id));
+        }
+        if let Some(retry) = self.retry {
+            field("retry", retry.to_string().as_bytes());
+        }
+        for line in lines(&self.data) {
+            field("data", line);
+        }
+        out.push(b'\n');
+        out.into()
+    }
+}
+
+fn first_line(text: &str) -> &[u8] {
+    lines(text.as_bytes()).next().unwrap_or_default()
+}
+
+/// Split at `\r\n`, `\n` and `\r`: whoever reads the stream will split it there.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(bytes);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(end) = line_end(text) else {
+            rest = None;
+            return Some(text);
+        };
+        let skip = if text[end..].starts_with(b"\r\n") {
+            2
+        } else {
+            1
+        };
+        rest = Some(&text[end + skip..]);
+        Some(&text[..end])
+    })
+}
+
+fn line_end(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'))
+}
+
+/// Splits a byte stream into events.
+///
+/// Lines may end in `\n`, `\r\n` or `\r`; comments and unknown fields are passed over; an event
+/// over the limit is skipped to its end and reported.
+#[derive(Debug)]
+pub struct SseDecoder {
+    buffer: BytesMut,
+    searched: usize,
+    limit: usize,
+    event: SseEvent,
+    data: BytesMut,
+    has_data: bool,
+    /// Bytes of the current event: the ones kept and the ones dropped.
+    size: usize,
+    /// The beginning of the current line was dropped, so it is not a blank one.
+    mid_line: bool,
+    /// The last line ended in `\r`: a `\n` right after it belongs to the same end.
+    after_cr: bool,
+    at_start: bool,
+}
+
+impl SseDecoder {
+    /// A decoder for events of at most `limit` bytes, field names included.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            searched: 0,
+            limit,
+            event: SseEvent::default(),
+            data: BytesMut::new(),
+            has_data: false,
+            size: 0,
+            mid_line: false,
+            after_cr: false,
+            at_start: true,
+        }
+    }
+
+    /// Takes in bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next event, or what was skipped in its place; `None` if more bytes are needed.
+    ///
+    /// An event that the end of the stream cuts off is never given out.
+    pub fn next_event(&mut self) -> Option<Result<SseEvent, Oversize>> {
+        while let Some(line) = self.next_line() {
+            let is_rest = std::mem::take(&mut self.mid_line);
+            if line.is_empty() && !is_rest {
+                if let Some(event) = self.dispatch() {
+                    return Some(event);
+                }
+            } else {
+                self.size += line.len();
+                if self.size <= self.limit {
+                    self.field(&line);
+                }
+            }
+        }
+        None
+    }
+
+    fn next_line(&mut self) -> Option<BytesMut> {
+        if self.after_cr && self.buffer.first() == Some(&b'\n') {
+            self.buffer.advance(1);
+            self.searched = self.searched.saturating_sub(1);
+            self.after_cr = false;
+        }
+        let Some(end) = line_end(&self.buffer[self.searched..]) else {
+            self.searched = self.buffer.len();
+            self.drop_if_over_limit();
+            return None;
+        };
+        let mut line = self.buffer.split_to(self.searched + end);
+        self.after_cr = self.buffer[0] == b'\r';
+        self.buffer.advance(1);
+        self.searched = 0;
+        if std::mem::take(&mut self.at_start) && line.starts_with(BYTE_ORDER_MARK) {
+            line.advance(BYTE_ORDER_MARK.len());
+        }
+        Some(line)
+    }
+
+    fn drop_if_over_limit(&mut self) {
+        let mark = match self.at_start && self.buffer.starts_with(BYTE_ORDER_MARK) {
+            true => BYTE_ORDER_MARK.len(),
+            false => 0,
+        };
+        if self.buffer.len() - mark > self.limit.saturating_sub(self.size) {
+            self.size += self.buffer.len() - mark;
+            self.buffer.clear();
+            self.searched = 0;
+            self.mid_line = true;
+            self.at_start = false;
+            self.after_cr = false;
+        }
+    }
+
+    fn field(&mut self, line: &[u8]) {
+        let colon = line.iter().position(|byte| *byte == b':');
+        let (name, value) = match colon {
+            Some(colon) => (&line[..colon], &line[colon + 1..]),
+            None => (line, &b""[..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.data.extend_from_slice(b"\n");
+                }
+                self.data.extend_from_slice(value);
+            }
+            b"event" => self.event.event = Some(lossy(value)),
+            b"id" if !value.contains(&0) => self.event.id = Some(lossy(value)),
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+                self.event.retry = lossy(value).parse().ok();
+            }
+            _ => {}
+        }
+    }
+
+    fn dispatch(&mut self) -> Option<Result<SseEvent, Oversize>> {
+        let length = std::mem::take(&mut self.size);
+        let mut event = std::mem::take(&mut self.event);
+        let data = self.data.split().freeze();
+        self.has_data = false;
+        if length > self.limit {
+            return Some(Err(Oversize {
+                length,
+                limit: self.limit,
+            }));
+        }
+        event.event = event.event.filter(|name| !name.is_empty());
+        event.data = data;
+        let says_something = !event.data.is_empty() || event.id.is_some() || event.retry.is_some();
+        says_something.then_some(Ok(event))
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,242 @@
+//! Bytes in, one message or one precise fault out.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::scan::{self, Key, Scanner};
+use super::{
+    DecodeError, DecodeFault, ErrorObject, Message, Notification, RawJson, Request, RequestId,
+    Response, Text,
+};
+
+/// Decodes one message. `depth` is how deep brackets may nest, the envelope's own included; it is
+/// capped at [`MAX_DEPTH`](super::MAX_DEPTH).
+///
+/// An array is refused: see [`decode_batch`].
+pub fn decode(frame: &Bytes, depth: usize) -> Result<Message, DecodeError> {
+    let text = utf8(frame)?;
+    let mut scanner = Scanner::new(text, depth);
+    match scanner.peek() {
+        Some(b'{') => decode_object(frame, text, depth),
+        Some(b'[') => Err(DecodeFault::BatchNotAllowed.into()),
+        _ => {
+            scanner.value()?;
+            scanner.end()?;
+            Err(DecodeFault::NotAnObject.into())
+        }
+    }
+}
+
+/// Decodes a batch into messages that each live or fail by themselves.
+///
+/// Only the revision 2025-03-26 has batches. A frame that is a single message gives a batch of
+/// one; an empty array and broken JSON are faults of the whole.
+pub fn decode_batch(
+    frame: &Bytes,
+    depth: usize,
+) -> Result<Vec<Result<Message, DecodeError>>, DecodeError> {
+    let text = utf8(frame)?;
+    if !is_batch(frame) {
+        return Ok(vec![decode(frame, depth)]);
+    }
+    let mut scanner = Scanner::new(text, depth);
+    let mut parts = Vec::new();
+    scanner.elements(|range| parts.push(frame.slice(range)))?;
+    scanner.end()?;
+    match parts.is_empty() {
+        true => Err(DecodeFault::EmptyBatch.into()),
+        false => Ok(parts.iter().map(|part| decode(part, depth)).collect()),
+    }
+}
+
+/// Whether the frame is an array, as far as its first character tells.
+pub fn is_batch(frame: &[u8]) -> bool {
+    frame.trim_ascii_start().first() == Some(&b'[')
+}
+
+fn utf8(frame: &Bytes) -> Result<&str, DecodeError> {
+    str::from_utf8(frame).map_err(|error| {
+        let at = error.valid_up_to();
+        DecodeFault::NotUtf8 { at }.into()
+    })
+}
+
+fn decode_object(frame: &Bytes, text: &str, depth: usize) -> Result<Message, DecodeError> {
+    let mut envelope = Envelope::default();
+    let walked = envelope.walk(text, depth);
+    let source = Source { frame, text };
+    walked
+        .and_then(|()| envelope.message(source))
+        .map_err(|fault| DecodeError {
+            fault,
+            id: envelope.id.as_ref().and_then(|id| source.id(id).ok()),
+            is_response: envelope.method.is_none()
+                && (envelope.result.is_some() || envelope.error.is_some()),
+        })
+}
+
+/// Where each field of the envelope stands.
+#[derive(Default)]
+struct Envelope {
+    jsonrpc: Option<Range<usize>>,
+    id: Option<Range<usize>>,
+    method: Option<Range<usize>>,
+    params: Option<Range<usize>>,
+    result: Option<Range<usize>>,
+    error: Option<Range<usize>>,
+    /// Fields JSON-RPC does not know. They mean nothing, but must not stand there twice either.
+    others: Vec<String>,
+}
+
+impl Envelope {
+    fn walk(&mut self, text: &str, depth: usize) -> Result<(), DecodeFault> {
+        let mut scanner = Scanner::new(text, depth);
+        scanner.members(|key, value| self.member(&key, value))?;
+        scanner.end()?;
+        Ok(())
+    }
+
+    fn member(&mut self, key: &Key<'_>, value: Range<usize>) -> Result<(), DecodeFault> {
+        let name = key.unescaped();
+        let field = match &*name {
+            "jsonrpc" => &mut self.jsonrpc,
+            "id" => &mut self.id,
+            "method" => &mut self.method,
+            "params" => &mut self.params,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
+            other => {
+                let twice = self.others.iter().any(|seen| seen == other);
+                self.others.push(other.to_owned());
+                return refuse_if(twice, other);
+            }
+        };
+        let twice = field.replace(value).is_some();
+        refuse_if(twice, &name)
+    }
+
+    fn message(&self, source: Source<'_>) -> Result<Message, DecodeFault> {
+        match self.jsonrpc.clone().map(|range| &source.text[range]) {
+            Some("\"2.0\"") => {}
+            Some(_) => return Err(DecodeFault::VersionWrong),
+            None => return Err(DecodeFault::VersionMissing),
+        }
+        match (&self.method, &self.result, &self.error) {
+            (Some(method), None, None) => self.call(source, method),
+            (None, Some(result), None) => Ok(Message::Response(Response {
+                id: match &self.id {
+                    Some(id) => source.id(id)?,
+                    None => return Err(DecodeFault::IdMissing),
+                },
+                body: Ok(source.raw(result)),
+            })),
+            (None, None, Some(error)) => self.refusal(source, error),
+            (None, None, None) => Err(DecodeFault::NoKind),
+            _ => Err(DecodeFault::SeveralKinds),
+        }
+    }
+
+    fn call(&self, source: Source<'_>, method: &Range<usize>) -> Result<Message, DecodeFault> {
+        let id = self.id.as_ref().map(|id| source.id(id)).transpose()?;
+        let method = source.string(method).ok_or(DecodeFault::MethodNotString)?;
+        let params = self.params.as_ref().map(|params| source.raw(params));
+        if params.as_ref().is_some_and(|params| !params.is_object()) {
+            return Err(DecodeFault::ParamsNotObject);
+        }
+        Ok(match id {
+            Some(id) => Message::Request(Request { id, method, params }),
+            None => Message::Notification(Notification { method, params }),
+        })
+    }
+
+    /// JSON-RPC lets an error have no id, or `null`, if the request could not be read.
+    fn refusal(&self, source: Source<'_>, error: &Range<usize>) -> Result<Message, DecodeFault> {
+        let error = source.error(error)?;
+        let id = match &self.id {
+            Some(id) if &source.text[id.clone()] != "null" => source.id(id)?,
+            _ => return Ok(Message::Unaddressed(error)),
+        };
+        Ok(Message::Response(Response {
+            id,
+            body: Err(error),
+        }))
+    }
+}
+
+fn refuse_if(twice: bool, key: &str) -> Result<(), DecodeFault> {
+    match twice {
+        true => Err(DecodeFault::DuplicateKey(key.to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// The frame that the ranges of an [`Envelope`] point into.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    frame: &'a Bytes,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn raw(&self, range: &Range<usize>) -> RawJson {
+        RawJson::from_scanned(self.frame.slice(range.clone()))
+    }
+
+    fn string(&self, range: &Range<usize>) -> Option<Text> {
+        let inner = self.text[range.clone()]
+            .strip_prefix('"')?
+            .strip_suffix('"')?;
+        Some(match scan::unescape(inner) {
+            std::borrow::Cow::Borrowed(plain) => Text::slice(self.frame, plain),
+            std::borrow::Cow::Owned(resolved) => resolved.into(),
+        })
+    }
+
+    fn id(&self, range: &Range<usize>) -> Result<RequestId, DecodeFault> {
+        let text = &self.text[range.clone()];
+        match text.as_bytes()[0] {
+            b'"' => Ok(RequestId::from(&*scan::unescape(&text[1..text.len() - 1]))),
+            b'-' | b'0'..=b'9' if text.contains(['.', 'e', 'E']) => Err(DecodeFault::IdFraction),
+            b'-' | b'0'..=b'9' => text
+                .parse()
+                .map(RequestId::Number)
+                .map_err(|_| DecodeFault::IdOutOfRange),
+            b'n' => Err(DecodeFault::IdNull),
+            _ => Err(DecodeFault::IdWrongType),
+        }
+    }
+
+    fn error(&self, range: &Range<usize>) -> Result<ErrorObject, DecodeFault> {
+        if !self.text[range.clone()].starts_with('{') {
+            return Err(DecodeFault::ErrorNotObject);
+        }
+        let (mut code, mut message, mut data) = (None, None, None);
+        let text = &self.text[range.clone()];
+        let frame = &self.frame.slice(range.clone());
+        let inner = Source { frame, text };
+        Scanner::new(text, scan::MAX_DEPTH).members(|key, value| {
+            let name = key.unescaped();
+            let field = match &*name {
+                "code" => &mut code,
+                "message" => &mut message,
+                "data" => &mut data,
+                _ => return Ok(()),
+            };
+            let twice = field.replace(value).is_some();
+            refuse_if(twice, &name)
+        })?;
+        let code = code.ok_or(DecodeFault::ErrorCodeMissing)?;
+        let message = message.ok_or(DecodeFault::ErrorMessageMissing)?;
+        Ok(ErrorObject {
+            code: text[code]
+                .parse()
+                .map_err(|_| DecodeFault::ErrorCodeNotInteger)?,
+            message: inner
+                .string(&message)
+                .ok_or(DecodeFault::ErrorMessageNotString)?
+                .to_string(),
+            data: data.map(|data| inner.raw(&data)),
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! JSON that has been checked and is kept as text.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::ser::{Error as _, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::scan::{Fault, MAX_DEPTH, Scanner};
+
+/// A JSON value that is known to be well formed and is decoded only when somebody wants it.
+///
+/// It is a slice of the frame it arrived in, so passing it on costs nothing.
+///
+/// ```
+/// use belay_protocol::jsonrpc::RawJson;
+///
+/// let raw = RawJson::parse("{\"a\": [1,\n 2]}").unwrap();
+/// assert_eq!(raw.field("a").unwrap().decode::<Vec<u8>>().unwrap(), [1, 2]);
+/// assert!(!raw.as_str().contains('\n'));
+/// assert!(RawJson::parse("{\"a\": [1,").is_err());
+/// ```
+// Invariants:
+// 1. The bytes are UTF-8 and one well-formed JSON value, without white space around it.
+// 2. They contain no `\n` and no `\r`, so they can be spliced into a line or an SSE event.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RawJson(Bytes);
+
+/// A text that is not one well-formed JSON value.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("not JSON: {0}")]
+pub struct InvalidJson(String);
+
+impl RawJson {
+    /// Checks `text` and keeps it.
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, InvalidJson> {
+        let bytes: Bytes = text.into();
+        let text = str::from_utf8(&bytes).map_err(|error| InvalidJson(error.to_string()))?;
+        let range = whole_value(text).map_err(|fault| InvalidJson(fault.to_string()))?;
+        Ok(Self::from_scanned(bytes.slice(range)))
+    }
+
+    /// Writes `value` as JSON.
+    pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        serde_json::to_vec(value).map(|bytes| Self::from_scanned(bytes.into()))
+    }
+
+    /// The empty object, `{}`.
+    pub const fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
+    }
+
+    /// For bytes that a [`Scanner`] has just walked over, or that `serde_json` has just written.
+    pub(super) fn from_scanned(bytes: Bytes) -> Self {
+        // Inside strings a newline is always escaped, so the ones found here are white space.
+        if !bytes.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+            return Self(bytes);
+        }
+        let spaces_for_newlines = |byte: &u8| match byte {
+            b'\n' | b'\r' => b' ',
+            other => *other,
+        };
+        Self(bytes.iter().map(spaces_for_newlines).collect())
+    }
+
+    /// Decodes the value into a type.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.0)
+    }
+
+    /// The member `name` of an object; `None` if there is none, or if this is not an object.
+    pub fn field(&self, name: &str) -> Option<Self> {
+        let mut found = None;
+        self.for_each_member(|key, value| {
+            if found.is_none() && key == name {
+                found = Some(value);
+            }
+        });
+        found
+    }
+
+    /// Walks over the members of an object; does nothing if this is not one.
+    pub fn for_each_member(&self, mut member: impl FnMut(&str, Self)) {
+        if !self.is_object() {
+            return;
+        }
+        Scanner::new(self.as_str(), MAX_DEPTH)
+            .members(|key, range| {
+                member(&key.unescaped(), Self(self.0.slice(range)));
+                Ok::<(), Fault>(())
+            })
+            .expect("invariant 1: the value is well formed");
+    }
+
+    /// Whether the value is an object, as `params` and results are in MCP.
+    pub fn is_object(&self) -> bool {
+        self.0.first() == Some(&b'{')
+    }
+
+    /// The JSON text.
+    pub fn as_str(&self) -> &str {
+        str::from_utf8(&self.0).expect("invariant 1: the bytes are UTF-8")
+    }
+
+    /// The JSON text as bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+fn whole_value(text: &str) -> Result<std::ops::Range<usize>, Fault> {
+    let mut scanner = Scanner::new(text, MAX_DEPTH);
+    let range = scanner.value()?;
+    scanner.end()?;
+    Ok(range)
+}
+
+impl fmt::Debug for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for RawJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(self.as_str()).map_err(S::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for RawJson {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::parse(String::from(Box::<str>::from(raw))).map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,361 @@
+//! A validating walk over JSON text that keeps nothing but positions.
+//!
+//! It never recurses: the kind of each open bracket is one bit, so depth costs a few words of
+//! stack, whatever a peer sends.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The deepest nesting a limit can allow.
+pub const MAX_DEPTH: usize = 512;
+
+/// Why the walk stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("expected {expected} at byte {at}")]
+    Syntax { at: usize, expected: &'static str },
+    #[error("nested deeper than {limit}")]
+    TooDeep { limit: usize },
+}
+
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    limit: usize,
+}
+
+/// An object key as written, escapes and all.
+pub(super) struct Key<'a>(&'a str);
+
+impl Key<'_> {
+    pub(super) fn unescaped(&self) -> Cow<'_, str> {
+        unescape(self.0)
+    }
+}
+
+/// What a string means; `inner` is what stands between its quotes, and was scanned before.
+pub(super) fn unescape(inner: &str) -> Cow<'_, str> {
+    if !inner.contains('\\') {
+        return Cow::Borrowed(inner);
+    }
+    let quoted = format!("\"{inner}\"");
+    Cow::Owned(serde_json::from_str(&quoted).expect("the scanner has checked every escape"))
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a str, limit: usize) -> Self {
+        let limit = limit.min(MAX_DEPTH);
+        Self { text, at: 0, limit }
+    }
+
+    /// Walks over one value and the white space before it; tells where the value stands.
+    pub(super) fn value(&mut self) -> Result<Range<usize>, Fault> {
+        self.nested_value(0)
+    }
+
+    /// Checks that nothing but white space is left.
+    pub(super) fn end(&mut self) -> Result<(), Fault> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.expected("the end of the message")),
+        }
+    }
+
+    /// The first byte that is not white space.
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let blank = rest
+            .iter()
+            .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+            .count();
+        self.at += blank;
+        rest.get(blank).copied()
+    }
+
+    /// Walks over an object and hands out its members; the object is what comes next.
+    pub(super) fn members<E: From<Fault>>(
+        &mut self,
+        mut member: impl FnMut(Key<'a>, Range<usize>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.expect(b'{', "an object")?;
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            let key = self.key()?;
+            let value = self.nested_value(1)?;
+            member(key, value)?;
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => break,
+                _ => return Err(self.expected("`,` or `}`").into()),
+            }
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Walks over an array and hands out its elements; the array is what comes next.
+    pub(super) fn elements(&mut self, mut element: impl FnMut(Range<usize>)) -> Result<(), Fault> {
+        self.expect(b'[', "an array")?;
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            element(self.nested_value(1)?);
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => break,
+                _ => return Err(self.expected("`,` or `]`")),
+            }
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn nested_value(&mut self, depth: usize) -> Result<Range<usize>, Fault> {
+        self.peek();
+        let start = self.at;
+        let mut open = Brackets::below(depth);
+        loop {
+            if self.opening(&mut open)? {
+                continue;
+            }
+            if self.closings(&mut open)? {
+                return Ok(start..self.at);
+            }
+        }
+    }
+
+    /// Walks over a scalar or an opening bracket. True if a value is due next.
+    fn opening(&mut self, open: &mut Brackets) -> Result<bool, Fault> {
+        match self.peek() {
+            Some(b'{') => {
+                open.push(Bracket::Object, self.limit)?;
+                self.at += 1;
+                if self.peek() == Some(b'}') {
+                    return Ok(false);
+                }
+                self.key()?;
+                return Ok(true);
+            }
+            Some(b'[') => {
+                open.push(Bracket::Array, self.limit)?;
+                self.at += 1;
+                return Ok(self.peek() != Some(b']'));
+            }
+            Some(b'"') => self.string().map(drop)?,
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            Some(b't') => self.literal("true")?,
+            Some(b'f') => self.literal("false")?,
+            Some(b'n') => self.literal("null")?,
+            _ => return Err(self.expected("a value")),
+        }
+        Ok(false)
+    }
+
+    /// After a value: closes what closes. True if the outermost value is complete.
+    fn closings(&mut self, open: &mut Brackets) -> Result<bool, Fault> {
+        loop {
+            let Some(bracket) = open.innermost() else {
+                return Ok(true);
+            };
+            match (bracket, self.peek()) {
+                (Bracket::Object, Some(b',')) => {
+                    self.at += 1;
+                    self.key()?;
+                    return Ok(false);
+                }
+                (Bracket::Array, Some(b',')) => {
+                    self.at += 1;
+                    return Ok(false);
+                }
+                (Bracket::Object, Some(b'}')) | (Bracket::Array, Some(b']')) => {
+                    self.at += 1;
+                    open.pop();
+                }
+                (Bracket::Object, _) => return Err(self.expected("`,` or `}`")),
+                (Bracket::Array, _) => return Err(self.expected("`,` or `]`")),
+            }
+        }
+    }
+
+    fn key(&mut self) -> Result<Key<'a>, Fault> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a key in quotes"));
+        }
+        let key = self.string()?;
+        self.expect(b':', "`:`")?;
+        Ok(Key(key))
+    }
+
+    /// What stands between the quotes, escapes checked but not resolved.
+    fn string(&mut self) -> Result<&'a str, Fault> {
+        let bytes = self.text.as_bytes();
+        self.at += 1;
+        let start = self.at;
+        loop {
+            match bytes.get(self.at) {
+                Some(b'"') => break,
+                Some(b'\\') => self.escape()?,
+                Some(0..0x20) => return Err(self.expected("no control character in a string")),
+                Some(_) => self.at += 1,
+                None => return Err(self.expected("the end of a string")),
+            }
+        }
+        self.at += 1;
+        Ok(&self.text[start..self.at - 1])
+    }
+
+    fn escape(&mut self) -> Result<(), Fault> {
+        match self.text.as_bytes().get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 2;
+                Ok(())
+            }
+            Some(b'u') => self.unicode_escape(),
+            _ => Err(self.expected("an escape that JSON knows")),
+        }
+    }
+
+    /// One `\uXXXX`, or a pair of them for a character outside the basic plane. A lone half of
+    /// such a pair has no meaning, and decoders disagree on it: refused here, once.
+    fn unicode_escape(&mut self) -> Result<(), Fault> {
+        match self.hex_escape()? {
+            0xD800..=0xDBFF => match self.hex_escape() {
+                Ok(0xDC00..=0xDFFF) => Ok(()),
+                _ => Err(self.expected("the second half of a surrogate pair")),
+            },
+            0xDC00..=0xDFFF => Err(self.expected("the first half of a surrogate pair")),
+            _ => Ok(()),
+        }
+    }
+
+    fn hex_escape(&mut self) -> Result<u32, Fault> {
+        let digits = self
+            .text
+            .as_bytes()
+            .get(self.at..self.at + 6)
+            .and_then(|escape| escape.strip_prefix(b"\\u"))
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+            .ok_or_else(|| self.expected("`\\u` and four hexadecimal digits"))?;
+        self.at += 6;
+        Ok(digits.iter().fold(0, |code, digit| {
+            code * 16 + char::from(*digit).to_digit(16).expect("checked above")
+        }))
+    }
+
+    fn number(&mut self) -> Result<(), Fault> {
+        let bytes = self.text.as_bytes();
+        if bytes[self.at] == b'-' {
+            self.at += 1;
+        }
+        match bytes.get(self.at) {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits()?,
+            _ => return Err(self.expected("a digit")),
+        }
+        if bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(bytes.get(self.at), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(bytes.get(self.at), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        match bytes.get(self.at) {
+            Some(b'0'..=b'9') => Err(self.expected("no digit after a leading zero")),
+            _ => Ok(()),
+        }
+    }
+
+    fn digits(&mut self) -> Result<(), Fault> {
+        let rest = &self.text.as_bytes()[self.at..];
+        match rest.iter().take_while(|byte| byte.is_ascii_digit()).count() {
+            0 => Err(self.expected("a digit")),
+            count => {
+                self.at += count;
+                Ok(())
+            }
+        }
+    }
+
+    fn literal(&mut self, word: &'static str) -> Result<(), Fault> {
+        if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+            return Err(self.expected("a value"));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), Fault> {
+        if self.peek() != Some(byte) {
+            return Err(self.expected(expected));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn expected(&self, expected: &'static str) -> Fault {
+        Fault::Syntax {
+            at: self.at,
+            expected,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Bracket {
+    Object,
+    Array,
+}
+
+/// The open brackets inside one value: a bit for each, set for an object.
+struct Brackets {
+    objects: [u64; MAX_DEPTH / 64],
+    depth: usize,
+    base: usize,
+}
+
+impl Brackets {
+    fn below(base: usize) -> Self {
+        Self {
+            objects: [0; MAX_DEPTH / 64],
+            depth: base,
+            base,
+        }
+    }
+
+    fn push(&mut self, bracket: Bracket, limit: usize) -> Result<(), Fault> {
+        if self.depth >= limit {
+            return Err(Fault::TooDeep { limit });
+        }
+        let (word, bit) = (self.depth / 64, 1 << (self.depth % 64));
+        match bracket {
+            Bracket::Object => self.objects[word] |= bit,
+            Bracket::Array => self.objects[word] &= !bit,
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn pop(&mut self) {
+        self.depth -= 1;
+    }
+
+    fn innermost(&self) -> Option<Bracket> {
+        if self.depth == self.base {
+            return None;
+        }
+        let last = self.depth - 1;
+        match self.objects[last / 64] >> (last % 64) & 1 {
+            1 => Some(Bracket::Object),
+            _ => Some(Bracket::Array),
+        }
+    }
+}

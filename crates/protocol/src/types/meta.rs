@@ -1,0 +1,99 @@
+//! `_meta`: what travels beside the parameters.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// The keys of `_meta` that the specification reserves.
+pub mod meta_key {
+    /// Opts a request into progress notifications.
+    pub const PROGRESS_TOKEN: &str = "progressToken";
+    /// The protocol version of a modern request.
+    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    /// Who sends a modern request.
+    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    /// What the sender of a modern request can do.
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// Who answered a modern request.
+    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    /// From which level on a modern request wants log messages.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// The listen request that a notification belongs to.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// W3C trace context.
+    pub const TRACEPARENT: &str = "traceparent";
+}
+
+/// The contents of `_meta`: keys and values in the order in which they came.
+///
+/// ```
+/// use belay_protocol::types::{Meta, ProgressToken, meta_key};
+///
+/// let mut meta = Meta::default();
+/// meta.set(meta_key::PROGRESS_TOKEN, 7).unwrap();
+/// let token: Option<ProgressToken> = meta.get(meta_key::PROGRESS_TOKEN).unwrap();
+/// assert_eq!(token, Some(7.into()));
+/// ```
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Meta(Map<String, Value>);
+
+impl Meta {
+    /// The value at `key`, decoded. An error names the key.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
+        self.0
+            .get(key)
+            .map(|value| T::deserialize(value).map_err(|error| named(key, &error)))
+            .transpose()
+    }
+
+    /// Sets the value at `key`.
+    pub fn set(&mut self, key: &str, value: impl Serialize) -> Result<(), serde_json::Error> {
+        let value = serde_json::to_value(value)?;
+        self.0.insert(key.to_owned(), value);
+        Ok(())
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The keys and values.
+    pub fn as_map(&self) -> &Map<String, Value> {
+        &self.0
+    }
+}
+
+fn named(key: &str, error: &serde_json::Error) -> serde_json::Error {
+    de::Error::custom(format_args!("`_meta`: `{key}`: {error}"))
+}
+
+impl<'de> Deserialize<'de> for Meta {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(UniqueKeys).map(Self)
+    }
+}
+
+/// Reads an object and refuses a key that stands in it twice, where `serde_json` would silently
+/// keep the last one.
+pub(crate) struct UniqueKeys;
+
+impl<'de> Visitor<'de> for UniqueKeys {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let value = access.next_value()?;
+            super::record::insert_unique(&mut map, key, value)?;
+        }
+        Ok(map)
+    }
+}

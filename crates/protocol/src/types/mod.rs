@@ -1,0 +1,85 @@
+//! What messages say: one subject a file, spelled as the modern revision (2026-07-28) spells it.
+//!
+//! [`legacy`] and [`modern`] hold what only one era's wire has. Every record keeps its `_meta` and
+//! the fields it does not know, so that what is decoded and written back is still all there; and
+//! an error names the field that is wrong.
+//!
+//! ```
+//! use belay_protocol::types::Tool;
+//!
+//! let json = r#"{"name":"echo","inputSchema":{"type":"object"},"x-vendor":true}"#;
+//! let tool: Tool = serde_json::from_str(json).unwrap();
+//! assert_eq!(serde_json::to_string(&tool).unwrap(), json);
+//!
+//! let wrong = serde_json::from_str::<Tool>(r#"{"name":7}"#).unwrap_err();
+//! assert!(wrong.to_string().starts_with("`name`: invalid type: integer `7`"));
+//! ```
+
+#[macro_use]
+mod record;
+
+mod cancel;
+mod capabilities;
+mod content;
+pub mod error_code;
+mod implementation;
+pub mod legacy;
+mod logging;
+mod meta;
+pub mod modern;
+mod progress;
+mod result;
+mod tools;
+mod version;
+
+pub use cancel::CancelledParams;
+pub use capabilities::{
+    ClientCapabilities, ElicitationCapability, ListCapability, ResourcesCapability,
+    SamplingCapability, ServerCapabilities,
+};
+pub use content::{
+    Annotations, AudioContent, ContentBlock, EmbeddedResource, ImageContent, ResourceContents,
+    ResourceLink, Role, TextContent,
+};
+pub use implementation::{Icon, Implementation};
+pub use logging::{LoggingLevel, LoggingMessageParams};
+pub use meta::{Meta, meta_key};
+pub use progress::{Amount, ProgressParams, ProgressToken};
+pub use result::{EmptyResult, ResultType};
+pub use tools::{
+    CallTool, CallToolParams, CallToolResult, ListTools, ListToolsResult, PaginatedParams, Tool,
+    ToolAnnotations, ToolListChangedParams,
+};
+pub use version::{Era, ProtocolVersion, UnknownVersion};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A request as a type: its name on the wire, what it takes and what it gives.
+///
+/// ```
+/// use belay_protocol::types::{CallTool, Request};
+/// assert_eq!(CallTool::METHOD, "tools/call");
+/// ```
+pub trait Request {
+    /// The method's name.
+    const METHOD: &'static str;
+    /// What it takes.
+    type Params: Serialize + DeserializeOwned;
+    /// What it gives.
+    type Result: Serialize + DeserializeOwned;
+}
+
+/// A notification as a type: its name on the wire and what it carries.
+///
+/// ```
+/// use belay_protocol::types::{CancelledParams, Notification};
+/// assert_eq!(CancelledParams::METHOD, "notifications/cancelled");
+/// ```
+pub trait Notification: Serialize + DeserializeOwned {
+    /// The method's name.
+    const METHOD: &'static str;
+}
+
+/// Fields a record does not know, kept so that they survive a round trip.
+pub type Extra = serde_json::Map<String, serde_json::Value>;

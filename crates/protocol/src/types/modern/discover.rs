@@ -1,0 +1,42 @@
+//! `server/discover`.
+
+use crate::types::{Request, ResultType, ServerCapabilities};
+
+record! {
+    /// Nothing but `_meta`.
+    pub struct DiscoverParams {
+    }
+}
+
+record! {
+    /// What a server speaks and can do.
+    pub struct DiscoverResult {
+        required {
+            /// The revisions it speaks, its favourite first.
+            supported_versions: Vec<String> = "supportedVersions",
+            /// What it can do.
+            capabilities: ServerCapabilities = "capabilities",
+        }
+        optional {
+            /// What kind of result it is.
+            result_type: ResultType = "resultType",
+            /// How to make good use of it, for the model.
+            instructions: String = "instructions",
+            /// For how many milliseconds it may be kept.
+            ttl_ms: u64 = "ttlMs",
+            /// Who may share it, `public` or `private`.
+            cache_scope: String = "cacheScope",
+        }
+    }
+}
+
+/// `server/discover`. As the probe for the era it is never cancelled; later it is a call like any
+/// other.
+#[derive(Clone, Copy, Debug)]
+pub enum Discover {}
+
+impl Request for Discover {
+    const METHOD: &'static str = "server/discover";
+    type Params = DiscoverParams;
+    type Result = DiscoverResult;
+}

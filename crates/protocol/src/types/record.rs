@@ -1,0 +1,208 @@
+//! Structs that keep what they do not know and name what is wrong.
+//!
+//! serde's derive does neither at once: `flatten` keeps unknown fields, but an error in a nested
+//! value then says "invalid type" without saying where. `record!` writes the two impls by hand:
+//!
+//! ```text
+//! record! {
+//!     /// A thing.
+//!     pub struct Thing {
+//!         required {                        // must be there
+//!             /// What it is called.
+//!             name: String = "name",
+//!         }
+//!         optional {                        // the field's type is Option<u64>
+//!             /// How large it is.
+//!             size: u64 = "size",
+//!         }
+//!         default {                         // always written; its absence is forgiven
+//!             /// What it is about.
+//!             tags: Vec<String> = "tags",
+//!         }
+//!         anything {                        // any JSON value, `null` included
+//!             /// What it carries.
+//!             payload = "payload",
+//!         }
+//!     }
+//! }
+//! ```
+//!
+//! Every record has `meta` and `extra` besides, is `Default` only if it says so itself, and is
+//! built with `Thing::new(required…)`.
+
+use serde::de;
+use serde_json::{Map, Value};
+
+pub(crate) fn insert_unique<E: de::Error>(
+    map: &mut Map<String, Value>,
+    key: String,
+    value: Value,
+) -> Result<(), E> {
+    match map.contains_key(&key) {
+        true => Err(E::custom(format_args!("duplicate field `{key}`"))),
+        false => {
+            map.insert(key, value);
+            Ok(())
+        }
+    }
+}
+
+/// Takes a field's value out of the map, once, and names it in the error.
+pub(crate) fn field<'de, A, T>(
+    access: &mut A,
+    name: &'static str,
+    slot: &mut Option<T>,
+) -> Result<(), A::Error>
+where
+    A: de::MapAccess<'de>,
+    T: de::Deserialize<'de>,
+{
+    if slot.is_some() {
+        return Err(de::Error::duplicate_field(name));
+    }
+    let value = access
+        .next_value()
+        .map_err(|error| de::Error::custom(format_args!("`{name}`: {error}")))?;
+    *slot = Some(value);
+    Ok(())
+}
+
+macro_rules! record {
+    (
+        $(#[$attribute:meta])*
+        pub struct $name:ident {
+            $(required {
+                $(
+                    $(#[$required_doc:meta])*
+                    $required:ident: $required_type:ty = $required_key:literal,
+                )*
+            })?
+            $(optional {
+                $(
+                    $(#[$optional_doc:meta])*
+                    $optional:ident: $optional_type:ty = $optional_key:literal,
+                )*
+            })?
+            $(default {
+                $(
+                    $(#[$default_doc:meta])*
+                    $default:ident: $default_type:ty = $default_key:literal,
+                )*
+            })?
+            $(anything {
+                $(
+                    $(#[$anything_doc:meta])*
+                    $anything:ident = $anything_key:literal,
+                )*
+            })?
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, PartialEq, Debug)]
+        #[non_exhaustive]
+        pub struct $name {
+            $($($(#[$required_doc])* pub $required: $required_type,)*)?
+            $($($(#[$optional_doc])* pub $optional: Option<$optional_type>,)*)?
+            $($($(#[$default_doc])* pub $default: $default_type,)*)?
+            $($($(#[$anything_doc])* pub $anything: Option<serde_json::Value>,)*)?
+            /// What travels beside it.
+            pub meta: Option<$crate::types::Meta>,
+            /// Fields that this version of Belay does not know.
+            pub extra: $crate::types::Extra,
+        }
+
+        impl $name {
+            /// One with what must be there, and nothing else.
+            #[allow(clippy::new_without_default, reason = "a `Default` is said, not implied")]
+            pub fn new($($($required: impl Into<$required_type>),*)?) -> Self {
+                Self {
+                    $($($required: $required.into(),)*)?
+                    $($($optional: None,)*)?
+                    $($($default: Default::default(),)*)?
+                    $($($anything: None,)*)?
+                    meta: None,
+                    extra: Default::default(),
+                }
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap;
+                let mut map = serializer.serialize_map(None)?;
+                $($(map.serialize_entry($required_key, &self.$required)?;)*)?
+                $($(if let Some(value) = &self.$optional {
+                    map.serialize_entry($optional_key, value)?;
+                })*)?
+                $($(map.serialize_entry($default_key, &self.$default)?;)*)?
+                $($(if let Some(value) = &self.$anything {
+                    map.serialize_entry($anything_key, value)?;
+                })*)?
+                if let Some(meta) = &self.meta {
+                    map.serialize_entry("_meta", meta)?;
+                }
+                for (key, value) in &self.extra {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct RecordVisitor;
+
+                impl<'de> serde::de::Visitor<'de> for RecordVisitor {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str("an object")
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(
+                        self,
+                        mut access: A,
+                    ) -> Result<$name, A::Error> {
+                        use $crate::types::record::{field, insert_unique};
+                        $($(let mut $required: Option<$required_type> = None;)*)?
+                        $($(let mut $optional: Option<Option<$optional_type>> = None;)*)?
+                        $($(let mut $default: Option<$default_type> = None;)*)?
+                        $($(let mut $anything: Option<serde_json::Value> = None;)*)?
+                        let mut meta: Option<Option<$crate::types::Meta>> = None;
+                        let mut extra = $crate::types::Extra::new();
+                        while let Some(key) = access.next_key::<String>()? {
+                            match &*key {
+                                $($($required_key => {
+                                    field(&mut access, $required_key, &mut $required)?;
+                                })*)?
+                                $($($optional_key => {
+                                    field(&mut access, $optional_key, &mut $optional)?;
+                                })*)?
+                                $($($default_key => {
+                                    field(&mut access, $default_key, &mut $default)?;
+                                })*)?
+                                $($($anything_key => {
+                                    field(&mut access, $anything_key, &mut $anything)?;
+                                })*)?
+                                "_meta" => field(&mut access, "_meta", &mut meta)?,
+                                _ => insert_unique(&mut extra, key, access.next_value()?)?,
+                            }
+                        }
+                        Ok($name {
+                            $($($required: $required.ok_or_else(|| {
+                                <A::Error as serde::de::Error>::missing_field($required_key)
+                            })?,)*)?
+                            $($($optional: $optional.flatten(),)*)?
+                            $($($default: $default.unwrap_or_default(),)*)?
+                            $($($anything,)*)?
+                            meta: meta.flatten(),
+                            extra,
+                        })
+                    }
+                }
+
+                deserializer.deserialize_map(RecordVisitor)
+            }
+        }
+    };
+}

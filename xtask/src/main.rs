@@ -1,0 +1,40 @@
+//! The project's own commands: `cargo xtask <command>`.
+
+mod fuzz;
+mod step;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  test                 everything CI runs: format, clippy, tests, docs, planted bugs, limits
+  fuzz [--seconds N]   libFuzzer on every target in fuzz/, N seconds each (default 30)
+  help                 this
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments.as_slice() {
+        ["test"] => test::run(),
+        ["fuzz"] => fuzz::run(30),
+        ["fuzz", "--seconds", seconds] => match seconds.parse() {
+            Ok(seconds) => fuzz::run(seconds),
+            Err(_) => Err(format!("--seconds wants a whole number, not {seconds:?}")),
+        },
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("unknown command: {}\n\n{HELP}", other.join(" "))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Everything CI runs.
+
+use std::collections::BTreeSet;
+
+use crate::step::{self, cargo, output, target};
+
+pub(crate) fn run() -> Result<(), String> {
+    step::run("format", &mut cargo(&["fmt", "--all", "--check"]))?;
+    step::run(
+        "clippy",
+        &mut cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]),
+    )?;
+    tests()?;
+    step::run(
+        "doc tests",
+        &mut cargo(&["test", "--workspace", "--doc", "--quiet"]),
+    )?;
+    step::run(
+        "docs",
+        cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
+    )?;
+    planted_bugs()?;
+    dependencies("belay-protocol", 20)?;
+    println!("\nxtask: everything passed");
+    Ok(())
+}
+
+/// With nextest if it is there, else without.
+fn tests() -> Result<(), String> {
+    let nextest = cargo(&["nextest", "--version"]).output();
+    match nextest.is_ok_and(|output| output.status.success()) {
+        true => step::run("tests", &mut cargo(&["nextest", "run", "--workspace"])),
+        false => step::run(
+            "tests",
+            &mut cargo(&["test", "--workspace", "--lib", "--bins", "--tests"]),
+        ),
+    }
+}
+
+/// The suites that look for broken rules must find the bugs that are planted for them. They are
+/// behind a `--cfg`, so this is a build of its own, in a folder of its own.
+fn planted_bugs() -> Result<(), String> {
+    step::run(
+        "planted bugs",
+        cargo(&[
+            "test",
+            "--package",
+            "belay-protocol",
+            "--lib",
+            "--",
+            "--nocapture",
+            "every_planted_bug_is_caught",
+        ])
+        .env("RUSTFLAGS", "--cfg belay_planted")
+        .env("CARGO_TARGET_DIR", target("planted")),
+    )
+}
+
+/// A library that people build on pulls in little.
+fn dependencies(package: &str, limit: usize) -> Result<(), String> {
+    let tree = output(
+        "cargo tree",
+        &mut cargo(&[
+            "tree",
+            "--package",
+            package,
+            "--edges",
+            "normal",
+            "--prefix",
+            "none",
+        ]),
+    )?;
+    let crates: BTreeSet<&str> = tree
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    println!("\n── {package} is built from {} crates", crates.len());
+    match crates.len() <= limit {
+        true => Ok(()),
+        false => Err(format!(
+            "{package} is built from {} crates, where {limit} are allowed: {crates:?}",
+            crates.len()
+        )),
+    }
+}
