@@ -186,7 +186,7 @@ impl Engine {
             return;
         }
         let exchange = match self.is_client() {
-            true => self.outlet(now, None, Purpose::Notice),
+            true => self.outlet(now, None, Purpose::Lane),
             false => exchange,
         };
         self.mark_closing(exchange, Closing::Finished);

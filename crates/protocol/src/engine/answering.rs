@@ -128,7 +128,7 @@ impl Engine {
     /// An answer has reserved capacity, never priority: it leaves after all that was said before
     /// it (**order**).
     pub(super) fn push_answer(&mut self, now: Time, key: RequestKey, bytes: Bytes) {
-        let exchange = self.outlet(now, Some(key), Purpose::Notice);
+        let exchange = self.outlet(now, Some(key), Purpose::Lane);
         let owner = Owner::Answer(key);
         match planted(Bug::ResponseOvertakesItsProgress) {
             true => self.push_cancel(exchange, Frame { bytes, owner }),
@@ -261,7 +261,7 @@ impl Engine {
         bytes: Bytes,
     ) -> Result<(), Rejection> {
         self.check_bytes(bytes.len(), serves)?;
-        let exchange = self.outlet(now, serves, Purpose::Notice);
+        let exchange = self.outlet(now, serves, Purpose::Lane);
         let owner = serves.map_or(Owner::Nobody, Owner::Word);
         self.push(exchange, Frame { bytes, owner });
         Ok(())

@@ -17,7 +17,7 @@ use crate::types::Era;
 use super::deadline::{CallClocks, Timer};
 use super::exchange::{Abandoned, Frame, Owner, Purpose};
 use super::planted::{Bug, planted};
-use super::requests::{Call, Kind};
+use super::requests::{Call, Kind, Stage};
 use super::rules::{self, Announcement};
 use super::{
     Ask, By, CallId, Closing, Deadlines, Engine, Event, Loss, LossKind, Outcome, Rejection, Sent,
@@ -65,7 +65,8 @@ impl Engine {
                 (_, None) => Err(Outcome::Rejected(Rejection::NotConnected)),
             };
         };
-        match self.requests.serving(serves) {
+        let parent = self.requests.serving(serves);
+        match parent.filter(|parent| !matches!(parent.stage, Stage::Answering(_))) {
             None => Err(Outcome::Cancelled {
                 by: By::Caller,
                 reason: Some("the request it was made for is over".into()),
@@ -185,20 +186,21 @@ impl Engine {
             how => how,
         };
         let bytes = frame::cancelled(id, Some(reason));
+        let owner = Owner::Cancel(id);
+        let cancel = Frame { bytes, owner };
         match how {
             Announcement::None if wire == Wire::Http => {
                 self.linger(now, call.exchange, Abandoned::Unspoken);
             }
             Announcement::None => {}
             Announcement::Notification => {
-                let owner = Owner::Cancel(id);
-                self.push_cancel(call.exchange, Frame { bytes, owner });
+                self.push_cancel(call.exchange, cancel);
             }
             Announcement::CloseExchange => self.close_exchange(call.exchange, Closing::Abandoned),
             Announcement::Post => {
-                self.linger(now, call.exchange, Abandoned::Unannounced(bytes));
+                self.linger(now, call.exchange, Abandoned::Unannounced(cancel));
                 if call.written {
-                    self.post_cancel(now, call.exchange);
+                    self.post_cancel(call.exchange);
                 }
             }
         }
@@ -208,6 +210,7 @@ impl Engine {
     pub(super) fn lose_call(&mut self, now: Time, id: CallId, cause: Loss) {
         if let Some(sent) = self.requests.call(id).map(|call| call.sent) {
             self.end_call(now, id, Outcome::Lost { cause, sent });
+            self.withdraw(|owner| owner == Owner::Call(id));
         }
     }
 

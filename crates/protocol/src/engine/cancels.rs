@@ -9,7 +9,7 @@ use super::deadline::Timer;
 use super::planted::{Bug, planted};
 use super::requests::Kind;
 use super::rules::{self, CancelNames};
-use super::{CallId, Engine, ExchangeId, Outcome, RequestKey, StopCause, Time, frame};
+use super::{CallId, Engine, ExchangeId, Outcome, RequestKey, Sent, StopCause, Time, frame};
 
 /// What a session on legacy HTTP knows of ids that are not in flight: request and cancel are two
 /// POSTs, and the cancel may come first (**cancel-overtakes**).
@@ -36,6 +36,11 @@ impl EarlyCancels {
 
     fn position(&self, id: &RequestId) -> Option<usize> {
         self.remembered.iter().position(|(_, known, _)| known == id)
+    }
+
+    #[cfg(test)]
+    pub(super) fn memory(&self, id: &RequestId) -> impl std::hash::Hash + use<> {
+        self.position(id).map(|at| self.remembered[at].2)
     }
 
     #[cfg(test)]
@@ -102,7 +107,7 @@ impl Engine {
         let listens = self
             .requests
             .call(id)
-            .is_some_and(|call| call.kind == Kind::Listen);
+            .is_some_and(|call| call.kind == Kind::Listen && call.sent != Sent::Never);
         if listens {
             let result = RawJson::parse(r#"{"resultType":"complete"}"#).expect("this is JSON");
             self.finish_call(now, id, Outcome::Answered(result));

@@ -65,6 +65,11 @@ impl ClosingState {
         !matches!(self.phase, Phase::Open | Phase::Draining { deaf: false })
     }
 
+    #[cfg(test)]
+    pub(super) fn fingerprint(&self) -> impl std::hash::Hash + use<> {
+        (self.phase, self.until.is_some())
+    }
+
     /// How long a handler that is stopped now may take at most.
     pub(super) fn grace_left(&self, now: Time) -> Option<Duration> {
         match self.phase {
@@ -200,7 +205,7 @@ impl Engine {
             .all(|(_, exchange)| match exchange.purpose {
                 Purpose::Link => exchange.queue.is_empty(),
                 Purpose::Theirs { .. } => exchange.queue.is_empty() && exchange.unanswered == 0,
-                Purpose::Call(_) | Purpose::Notice | Purpose::Abandoned(_) => false,
+                Purpose::Call(_) | Purpose::Lane | Purpose::Abandoned(_) => false,
             })
     }
 

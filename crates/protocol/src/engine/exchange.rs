@@ -37,8 +37,9 @@ pub(super) enum Purpose {
     },
     /// We opened it for a call.
     Call(CallId),
-    /// We opened it to tell something.
-    Notice,
+    /// We opened it to tell something: one POST after the other, so that what is said on it
+    /// arrives in order. It is over when all was said.
+    Lane,
     /// We opened it for a call that was given up: it stays open until the peer knows.
     Abandoned(Abandoned),
 }
@@ -49,7 +50,7 @@ pub(super) enum Purpose {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Abandoned {
     /// The cancel, which is to go out when the request is fully written.
-    Unannounced(Bytes),
+    Unannounced(Frame),
     /// The exchange that carries the cancel.
     Announced(super::ExchangeId),
     /// There is no cancel for it; it is only given time to end by itself.

@@ -4,7 +4,7 @@
 //! said here; it keeps no book of requests.
 
 use super::deadline::Timer;
-use super::exchange::{Abandoned, Exchange, Frame, Owner, Purpose};
+use super::exchange::{Abandoned, Exchange, Purpose};
 use super::planted::{Bug, planted};
 use super::rules::{self, Disconnect};
 use super::{Closing, Engine, ExchangeId, Loss, LossKind, StopCause, Time, Transmit, Wire};
@@ -65,7 +65,8 @@ impl Engine {
                 self.lose_call(now, call, cause);
                 self.forget_exchange(exchange);
             }
-            Some(Purpose::Notice | Purpose::Abandoned(_)) => self.notice_over(exchange),
+            Some(Purpose::Lane) => self.lane_over(exchange),
+            Some(Purpose::Abandoned(_)) => drop(self.forget_exchange(exchange)),
         }
         self.settle(now);
     }
@@ -166,11 +167,10 @@ impl Engine {
                 }
                 self.close_exchange(exchange, Closing::Silent);
             }
-            Some(Purpose::Abandoned(Abandoned::Announced(cancel))) => {
-                self.close_exchange(cancel, Closing::Abandoned);
+            Some(_) => {
                 self.close_exchange(exchange, Closing::Abandoned);
+                self.lane_over(exchange);
             }
-            Some(_) => self.close_exchange(exchange, Closing::Abandoned),
         }
     }
 
@@ -182,25 +182,26 @@ impl Engine {
         self.set_timer(exchange, Some(now + self.config.spans.cancel_post));
     }
 
-    /// A request that was given up is fully written: now its cancel can go out.
-    pub(super) fn post_cancel(&mut self, now: Time, exchange: ExchangeId) {
+    /// A request that was given up is fully written: now its cancel can go out. Both have the same
+    /// time left.
+    pub(super) fn post_cancel(&mut self, exchange: ExchangeId) {
         let Some(known) = self.exchanges.get(exchange) else {
             return;
         };
-        let Purpose::Abandoned(Abandoned::Unannounced(bytes)) = known.purpose.clone() else {
+        let Purpose::Abandoned(Abandoned::Unannounced(frame)) = known.purpose.clone() else {
             return;
         };
-        let cancel = self.outlet(now, None, Purpose::Notice);
+        let until = known.timer;
+        let cancel = self.open_exchange(Purpose::Lane);
+        self.set_timer(cancel, until);
         if let Some(known) = self.exchanges.get_mut(exchange) {
             known.purpose = Purpose::Abandoned(Abandoned::Announced(cancel));
         }
-        let owner = Owner::Nobody;
-        self.push(cancel, Frame { bytes, owner });
+        self.push(cancel, frame);
     }
 
-    /// A POST of ours that nobody waits for is over. If it carried a cancel, the request that it
-    /// named can go now, too.
-    fn notice_over(&mut self, exchange: ExchangeId) {
+    /// A lane is over. If it carried a cancel, the request that it named can go now, too.
+    fn lane_over(&mut self, exchange: ExchangeId) {
         self.forget_exchange(exchange);
         let announced = Purpose::Abandoned(Abandoned::Announced(exchange));
         for named in self
@@ -211,8 +212,16 @@ impl Engine {
         }
     }
 
-    /// Closes those exchanges of the peer's that have nothing more to carry.
+    /// Closes those exchanges that have nothing more to carry.
     pub(super) fn settle_exchanges(&mut self) {
+        let said = |known: &Exchange| known.purpose == Purpose::Lane && known.queue.is_empty();
+        for lane in self.exchanges.keys_where(said) {
+            self.transmits.push_back(Transmit::Close {
+                exchange: lane,
+                how: Closing::Finished,
+            });
+            self.lane_over(lane);
+        }
         let over = |known: &Exchange| match known.purpose {
             Purpose::Theirs { read, closing } => {
                 (read && known.unanswered == 0 && known.queue.is_empty()).then_some(closing)

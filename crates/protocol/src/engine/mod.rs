@@ -105,6 +105,7 @@ pub use outcome::{By, Clock, End, Loss, LossKind, Outcome, Rejection, Sent, Viol
 pub use time::Time;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::jsonrpc::{DecodeError, Message};
 use crate::types::{CancelledParams, Notification as _, ProgressParams};
@@ -122,7 +123,7 @@ use table::Table;
 /// The life of every request on one link. See the [module](self) for how to drive it.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    config: Config,
+    config: Arc<Config>,
     handshake: Handshake,
     standing_meta: Option<StandingMeta>,
     requests: Requests,
@@ -142,7 +143,7 @@ impl Engine {
         let mut exchanges = Table::new();
         exchanges.insert(ExchangeId::LINK, Exchange::new(Purpose::Link));
         Self {
-            config,
+            config: Arc::new(config),
             handshake: Handshake::Unopened,
             standing_meta: None,
             requests: Requests::new(),
@@ -288,8 +289,9 @@ impl Engine {
     fn heard(&mut self, exchange: ExchangeId) {
         if let Some(call) = self.call_on(exchange)
             && let Some(call) = self.requests.call_mut(call)
+            && call.sent == Sent::Maybe
         {
-            call.sent = call.sent.max(Sent::Yes);
+            call.sent = Sent::Yes;
         }
     }
 

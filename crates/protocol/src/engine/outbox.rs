@@ -38,13 +38,14 @@ impl Engine {
         self.settle(now);
     }
 
-    /// The last byte of the first frame that has begun was handed to the operating system.
+    /// The last byte of the first frame that has begun was handed to the operating system. On HTTP,
+    /// where what wants no answer is a POST all the same: that POST was answered.
     pub fn handle_write_done(&mut self, now: Time, exchange: ExchangeId) {
         let known = self.exchanges.get_mut(exchange);
         if let Some(Owner::Call(id)) = known.and_then(|exchange| exchange.queue.finish()) {
             match self.requests.call_mut(id) {
                 Some(call) => call.written = true,
-                None => self.post_cancel(now, exchange),
+                None => self.post_cancel(exchange),
             }
         }
         self.settle(now);
@@ -63,7 +64,7 @@ impl Engine {
     }
 
     /// Where a frame goes. On a pipe there is one place. A client on HTTP opens an exchange for
-    /// each message; one that wants no answer has a time of its own. A server on HTTP speaks on the exchange of the request it speaks for, and
+    /// each call, and one for what it tells. A server on HTTP speaks on the exchange of the request it speaks for, and
     /// else on the GET stream.
     pub(super) fn outlet(
         &mut self,
@@ -73,16 +74,30 @@ impl Engine {
     ) -> ExchangeId {
         match (self.config.wire, self.is_client()) {
             (Wire::Pipe, _) => ExchangeId::LINK,
-            (Wire::Http, true) => {
-                let bounded = purpose == Purpose::Notice;
-                let exchange = self.open_exchange(purpose);
-                if bounded {
-                    self.set_timer(exchange, Some(now + self.config.spans.other_post));
-                }
-                exchange
-            }
+            (Wire::Http, true) => match purpose {
+                Purpose::Lane => self.lane(now, serves),
+                purpose => self.open_exchange(purpose),
+            },
             (Wire::Http, false) => self.served_exchange(serves),
         }
+    }
+
+    /// Where a client on HTTP tells something: a lane of its own, or that of the request it speaks
+    /// for. It has its time: nobody waits for what is told.
+    fn lane(&mut self, now: Time, serves: Option<RequestKey>) -> ExchangeId {
+        let serving = serves.and_then(|key| self.requests.serving(key));
+        let open = serving
+            .and_then(|serving| serving.lane)
+            .filter(|lane| self.exchanges.get(*lane).is_some());
+        if let Some(lane) = open {
+            return lane;
+        }
+        let lane = self.open_exchange(Purpose::Lane);
+        self.set_timer(lane, Some(now + self.config.spans.other_post));
+        if let Some(serving) = serves.and_then(|key| self.requests.serving_mut(key)) {
+            serving.lane = Some(lane);
+        }
+        lane
     }
 
     fn served_exchange(&self, serves: Option<RequestKey>) -> ExchangeId {
@@ -152,7 +167,7 @@ impl Engine {
 
     /// Sends a frame that belongs to nobody.
     pub(super) fn send_notice(&mut self, now: Time, frame: Frame) {
-        let exchange = self.outlet(now, None, Purpose::Notice);
+        let exchange = self.outlet(now, None, Purpose::Lane);
         self.push(exchange, frame);
     }
 
@@ -170,7 +185,7 @@ impl Engine {
         let mut unused = Vec::new();
         for (id, exchange) in self.exchanges.iter_mut() {
             let withdrawn = exchange.queue.withdraw(&matches);
-            let ours = matches!(exchange.purpose, Purpose::Call(_) | Purpose::Notice);
+            let ours = matches!(exchange.purpose, Purpose::Call(_) | Purpose::Lane);
             if withdrawn > 0 && ours && exchange.queue.is_empty() {
                 unused.push(id);
             }

@@ -46,6 +46,8 @@ pub(super) struct Serving {
     pub(super) kind: Kind,
     /// Where it came from.
     pub(super) exchange: ExchangeId,
+    /// Where a client on HTTP speaks of it.
+    pub(super) lane: Option<ExchangeId>,
     pub(super) version: ProtocolVersion,
     pub(super) stage: Stage,
     /// What its progress is called, if it wants any.
@@ -100,6 +102,7 @@ impl Serving {
             id,
             kind,
             exchange,
+            lane: None,
             version,
             stage: Stage::Admitted,
             token,

@@ -1,0 +1,534 @@
+//! Random conversations: two engines joined by a pipe that can stall, break and end, with time
+//! turned by hand.
+//!
+//! `BELAY_SEED=17` replays one conversation; `BELAY_CONVERSATIONS=1000000` has more of them.
+
+use std::collections::VecDeque;
+
+use super::invariants::{Broken, broken};
+use super::monitor::Monitor;
+use super::*;
+use crate::jsonrpc::ErrorObject;
+
+const CONVERSATIONS: u64 = 20_000;
+const STEPS: usize = 40;
+
+#[test]
+fn random_conversations_break_no_rule() {
+    let only = std::env::var("BELAY_SEED").ok();
+    let count = std::env::var("BELAY_CONVERSATIONS").ok();
+    let parse = |text: String| text.parse::<u64>().expect("a whole number");
+    let seeds = match (only.map(parse), count.map(parse)) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, count) => 0..count.unwrap_or(CONVERSATIONS),
+    };
+    let mut total = Totals::default();
+    for seed in seeds {
+        let _told = TellSeed(seed);
+        match converse(seed) {
+            Ok(totals) => total.add(&totals),
+            Err(broken) => panic!("{broken}\nreplay it with BELAY_SEED={seed}"),
+        }
+    }
+    println!("{total:?}");
+}
+
+/// What happened in all conversations together: a run in which little happened proves little.
+#[derive(Default, Debug)]
+pub(super) struct Totals {
+    calls: u64,
+    ends: [u64; End::ALL.len()],
+    requests: u64,
+    late_answers: u64,
+    stray_cancels: u64,
+    silenced: u64,
+}
+
+impl Totals {
+    fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.requests += other.requests;
+        self.late_answers += other.late_answers;
+        self.stray_cancels += other.stray_cancels;
+        self.silenced += other.silenced;
+        for (sum, more) in self.ends.iter_mut().zip(other.ends) {
+            *sum += more;
+        }
+    }
+
+    fn count(&mut self, ledger: &Ledger) {
+        self.calls += ledger.calls.started();
+        self.requests += ledger.requests.started();
+        self.late_answers += ledger.late_answers;
+        self.stray_cancels += ledger.stray_cancels;
+        self.silenced += ledger.silenced;
+        for end in End::ALL {
+            self.ends[end as usize] += ledger.calls.ended_as(end);
+        }
+    }
+}
+
+/// Names the seed if the engine itself panics.
+struct TellSeed(u64);
+
+impl Drop for TellSeed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("replay it with BELAY_SEED={}", self.0);
+        }
+    }
+}
+
+/// One conversation from its opening to the moment at which nothing is going on any more.
+pub(super) fn converse(seed: u64) -> Result<Totals, Broken> {
+    let mut conversation = Conversation::new(seed);
+    conversation.open()?;
+    for _ in 0..STEPS {
+        conversation.step()?;
+        conversation.check()?;
+    }
+    conversation.wind_down()?;
+    let mut totals = Totals::default();
+    totals.count(conversation.client.desk.engine.ledger());
+    totals.count(conversation.server.desk.engine.ledger());
+    Ok(totals)
+}
+
+struct Conversation {
+    random: Random,
+    client: Side,
+    server: Side,
+    /// Cut: nothing passes any more, in either direction.
+    cut: bool,
+}
+
+/// One end, its handlers, and the pipe that leads to it.
+struct Side {
+    desk: Desk,
+    monitor: Monitor,
+    inbox: VecDeque<Bytes>,
+    /// The peer will say nothing more.
+    input_ends: bool,
+    stalled: bool,
+    calls: Vec<CallId>,
+    handlers: Vec<RequestKey>,
+    opening: Option<CallId>,
+}
+
+impl Side {
+    fn new(config: Config) -> Self {
+        Self {
+            desk: Desk::new(config),
+            monitor: Monitor::default(),
+            inbox: VecDeque::new(),
+            input_ends: false,
+            stalled: false,
+            calls: Vec::new(),
+            handlers: Vec::new(),
+            opening: None,
+        }
+    }
+
+    /// Hears of everything that has happened. Handlers that are dropped are gone, but one in four
+    /// blocks for a while.
+    fn catch_up(&mut self, random: &mut Random) -> Result<(), Broken> {
+        self.follow_opening();
+        loop {
+            while self.desk.engine.poll_transmit().is_some() {}
+            let Some(event) = self.desk.engine.poll_event() else {
+                break;
+            };
+            self.monitor.event(&event)?;
+            match event {
+                Event::Request(incoming) => {
+                    self.monitor.request_began(incoming.key, incoming.id);
+                    self.handlers.push(incoming.key);
+                    if random.one_in(3) {
+                        self.desk.engine.grant_grace(incoming.key, None);
+                    }
+                }
+                Event::Abort { request } if !random.one_in(4) => {
+                    self.handlers.retain(|key| *key != request);
+                    let now = self.desk.now;
+                    self.desk.engine.handler_gone(now, request);
+                }
+                Event::Ended { call, .. } => self.calls.retain(|known| *known != call),
+                Event::Connected(_) => self.opening_ended(End::Answered),
+                Event::ConnectFailed(_) => self.opening_ended(End::Lost),
+                _ => {}
+            }
+        }
+        self.follow_opening();
+        Ok(())
+    }
+
+    /// The handshake's calls are made by the engine itself.
+    fn follow_opening(&mut self) {
+        let call = match self.desk.engine.handshake {
+            Handshake::Probing { call, .. } | Handshake::Initializing { call } => call,
+            _ => return,
+        };
+        if self.opening != Some(call) {
+            self.opening_ended(End::Refused);
+            self.monitor.call_began(call, true);
+            self.opening = Some(call);
+        }
+    }
+
+    fn opening_ended(&mut self, end: End) {
+        if let Some(call) = self.opening {
+            self.monitor.opening_ended(call, end);
+        }
+    }
+
+    fn ask(&mut self, random: &mut Random, method: &str, serves: Option<RequestKey>) {
+        let millis = |from, to, random: &mut Random| {
+            Some(Duration::from_millis(from + random.below(to - from)))
+        };
+        let ask = Ask {
+            serves,
+            deadlines: Some(Deadlines {
+                idle: millis(50, 500, random),
+                total: millis(100, 2000, random),
+            }),
+            ..Ask::new(method, RawJson::empty_object())
+        };
+        if let Ok(call) = self.desk.engine.request(self.desk.now, ask) {
+            self.monitor.call_began(call, false);
+            self.calls.push(call);
+        }
+    }
+
+    fn handler_acts(&mut self, random: &mut Random) -> Result<(), Broken> {
+        let Some(key) = random.one_of(&self.handlers) else {
+            return Ok(());
+        };
+        let now = self.desk.now;
+        let answer = match random.below(8) {
+            0..=2 => {
+                let value = random.below(20) as f64;
+                let said = self.desk.engine.progress(now, key, value, None, None);
+                return said.map_err(|how| Broken {
+                    rule: "bounded",
+                    how: how.to_string(),
+                });
+            }
+            3 => {
+                self.ask(random, "elicitation/create", Some(key));
+                return Ok(());
+            }
+            4 | 5 => Some(Ok(done())),
+            6 => Some(Err(ErrorObject::new(1, "no"))),
+            _ => None,
+        };
+        self.handlers.retain(|known| *known != key);
+        match answer {
+            Some(answer) => self.desk.engine.respond(now, key, answer),
+            None => self.desk.engine.handler_gone(now, key),
+        }
+        Ok(())
+    }
+
+    /// Writes some of what waits, the last of it perhaps only in part.
+    fn write(&mut self, random: &mut Random, pipe: &mut VecDeque<Bytes>) -> Result<(), Broken> {
+        self.follow_opening();
+        let now = self.desk.now;
+        for _ in 0..=random.below(3) {
+            if self
+                .desk
+                .engine
+                .exchanges
+                .get(LINK)
+                .is_some_and(|link| link.queue.has_begun())
+            {
+                self.desk.engine.handle_write_done(now, LINK);
+            }
+            let link = self.desk.engine.exchanges.get(LINK);
+            let Some(frame) = link.and_then(|link| link.queue.waiting().next()) else {
+                return Ok(());
+            };
+            let (owner, bytes) = (frame.owner, frame.bytes.clone());
+            self.monitor.write_begun(&self.desk.engine, owner, &bytes)?;
+            self.desk.engine.handle_write_begun(now, LINK);
+            pipe.push_back(bytes);
+            if !random.one_in(4) {
+                self.desk.engine.handle_write_done(now, LINK);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_one(&mut self) {
+        if let Some(frame) = self.inbox.pop_front() {
+            let text = str::from_utf8(&frame).expect("frames are text");
+            self.desk.hear(text);
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        let engine = &self.desk.engine;
+        let link = engine.exchanges.get(LINK);
+        engine.requests.calls().is_empty()
+            && engine.requests.all_serving().is_empty()
+            && engine.handlers() == 0
+            && link.is_none_or(|link| link.queue.is_empty())
+            && self.inbox.is_empty()
+    }
+}
+
+impl Conversation {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed);
+        let mut server = server_config(Wire::Pipe);
+        let mode = match random.below(4) {
+            0 => Mode::Legacy,
+            1 => Mode::Modern,
+            2 => Mode::Auto,
+            _ => {
+                // A server that knows nothing of the modern era.
+                server
+                    .versions
+                    .retain(|version| version.era() == Era::Legacy);
+                Mode::Auto
+            }
+        };
+        let mut conversation = Self {
+            random,
+            client: Side::new(client_config(Wire::Pipe)),
+            server: Side::new(server),
+            cut: false,
+        };
+        conversation.client.desk.engine.connect(Time::START, mode);
+        conversation
+    }
+
+    /// Three conversations in four are opened before anything goes wrong.
+    fn open(&mut self) -> Result<(), Broken> {
+        for _ in 0..if self.random.one_in(4) { 0 } else { 12 } {
+            self.write(true)?;
+            self.write(false)?;
+            self.read(true);
+            self.read(false);
+            self.client.catch_up(&mut self.random)?;
+            self.server.catch_up(&mut self.random)?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<(), Broken> {
+        match self.random.below(24) {
+            0..=3 => self.client.ask(&mut self.random, "tools/call", None),
+            4 => self.give_up(true),
+            5 => self.give_up(false),
+            6..=9 => self.write(true)?,
+            10..=12 => self.write(false)?,
+            13..=14 => self.read(true),
+            15..=16 => self.read(false),
+            17..=18 => self.server.handler_acts(&mut self.random)?,
+            19 => self.client.handler_acts(&mut self.random)?,
+            20 => self.pass(self.random.clone().below(300)),
+            21 => self.stray(),
+            22 => {
+                let side = self.either();
+                side.stalled = !side.stalled;
+            }
+            _ => self.rarely(),
+        }
+        self.client.catch_up(&mut self.random)?;
+        self.server.catch_up(&mut self.random)?;
+        self.follow_closing();
+        Ok(())
+    }
+
+    /// Whoever has closed says nothing more, and its peer will come to know.
+    fn follow_closing(&mut self) {
+        self.server.input_ends |= self.client.desk.engine.is_closed();
+        self.client.input_ends |= self.server.desk.engine.is_closed();
+    }
+
+    fn either(&mut self) -> &mut Side {
+        match self.random.one_in(2) {
+            true => &mut self.client,
+            false => &mut self.server,
+        }
+    }
+
+    fn give_up(&mut self, client: bool) {
+        let side = if client {
+            &mut self.client
+        } else {
+            &mut self.server
+        };
+        if let Some(call) = self.random.one_of(&side.calls) {
+            side.desk.cancel(call);
+        }
+    }
+
+    fn write(&mut self, client: bool) -> Result<(), Broken> {
+        let (writer, reader) = match client {
+            true => (&mut self.client, &mut self.server),
+            false => (&mut self.server, &mut self.client),
+        };
+        if self.cut || writer.stalled {
+            return Ok(());
+        }
+        writer.write(&mut self.random, &mut reader.inbox)
+    }
+
+    fn read(&mut self, client: bool) {
+        let side = if client {
+            &mut self.client
+        } else {
+            &mut self.server
+        };
+        for _ in 0..=self.random.below(4) {
+            side.read_one();
+        }
+        // What is already in the pipe is read first.
+        if side.inbox.is_empty() && side.input_ends {
+            side.desk.engine.handle_input_ended(side.desk.now, LINK);
+        }
+    }
+
+    fn pass(&mut self, millis: u64) {
+        let span = Duration::from_millis(millis);
+        self.client.desk.pass(span);
+        self.server.desk.pass(span);
+    }
+
+    /// Something that means nothing, and must change nothing but a counter.
+    fn stray(&mut self) {
+        let id = self.random.below(12).to_string();
+        let text = match self.random.below(6) {
+            0 => answer_to(&(100 + id.parse::<u64>().unwrap_or(0)).to_string()),
+            1 => progress_of("\"nobody\"", 1),
+            2 => cancel_of(&format!("\"{id}\"")),
+            3 => r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#.into(),
+            4 => r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"?"}}"#.into(),
+            _ => error_for("\"1\""),
+        };
+        let side = self.either();
+        if !side.desk.engine.is_closed() {
+            side.desk.hear(&text);
+        }
+    }
+
+    fn rarely(&mut self) {
+        match self.random.below(24) {
+            0 => {
+                self.cut = true;
+                for side in [&mut self.client, &mut self.server] {
+                    side.monitor.link_lost();
+                    side.desk.lose_link();
+                }
+            }
+            1 => {
+                self.server.input_ends = true;
+                self.client.monitor.link_lost();
+            }
+            2 => {
+                let now = self.server.desk.now;
+                self.server.desk.engine.shutdown(now, Shutdown::Drain);
+            }
+            3 => {
+                let now = self.client.desk.now;
+                self.client.desk.engine.shutdown(now, Shutdown::Now);
+            }
+            4 => {
+                let side = self.either();
+                let now = side.desk.now;
+                side.desk.engine.shutdown(now, Shutdown::Now);
+            }
+            _ => {}
+        }
+    }
+
+    fn check(&mut self) -> Result<(), Broken> {
+        for side in [&mut self.client, &mut self.server] {
+            side.desk.engine.check()?;
+            side.monitor.check(&side.desk.engine)?;
+        }
+        Ok(())
+    }
+
+    /// Lets everything come to its end: the pipes flow again, time passes, handlers that were
+    /// dropped are gone at last.
+    fn wind_down(&mut self) -> Result<(), Broken> {
+        for _ in 0..200 {
+            for side in [&mut self.client, &mut self.server] {
+                side.stalled = false;
+            }
+            for _ in 0..8 {
+                self.write(true)?;
+                self.write(false)?;
+                self.read(true);
+                self.read(false);
+            }
+            self.pass(500);
+            self.follow_closing();
+            for side in [&mut self.client, &mut self.server] {
+                side.catch_up(&mut self.random)?;
+                side.dropped_handlers_return();
+            }
+            self.check()?;
+            if self.client.is_quiet() && self.server.is_quiet() {
+                break;
+            }
+        }
+        for (name, side) in [("client", &self.client), ("server", &self.server)] {
+            if !side.is_quiet() {
+                let how = format!("the {name} never comes to rest: {:?}", side.desk.engine);
+                return broken("no-hang", how);
+            }
+            side.monitor.every_call_ended()?;
+        }
+        self.pass(700_000);
+        self.check()
+    }
+}
+
+impl Side {
+    /// A blocking handler returns one day, and finds that nobody waits for it.
+    fn dropped_handlers_return(&mut self) {
+        let aborted: Vec<RequestKey> = self
+            .handlers
+            .iter()
+            .copied()
+            .filter(|key| self.desk.engine.requests.serving(*key).is_none())
+            .collect();
+        for key in aborted {
+            self.handlers.retain(|known| *known != key);
+            self.desk.respond(key);
+        }
+    }
+}
+
+/// Small, and the same everywhere: a failing seed replays.
+#[derive(Clone)]
+struct Random(u64);
+
+impl Random {
+    /// SplitMix64.
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn one_in(&mut self, chances: u64) -> bool {
+        self.below(chances) == 0
+    }
+
+    fn one_of<T: Copy>(&mut self, things: &[T]) -> Option<T> {
+        match things.len() {
+            0 => None,
+            count => Some(things[self.below(count as u64) as usize]),
+        }
+    }
+}

@@ -1,0 +1,760 @@
+//! Every interleaving of three requests, on the engine itself.
+//!
+//! A *plan* says which three requests there will be, in which role, era and wire. From the empty
+//! state every action that could happen next is tried, in every order; states that are alike are
+//! visited once. Nothing counts how often an action was tried: an action may be repeated as often
+//! as it changes anything, so "at most twice" is included.
+//!
+//! The application and the transport may be late: a request that has come in is told to the
+//! application by an action of its own, and so are the beginning and the end of each write, the
+//! end of each handler, and each clock.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::super::handlers::HandlerState;
+use super::invariants::{Broken, broken};
+use super::monitor::Monitor;
+use super::*;
+use crate::jsonrpc::RequestId;
+
+/// The requests of one exploration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) name: &'static str,
+    role: Role,
+    era: Era,
+    wire: Wire,
+    requests: [What; 3],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum What {
+    /// We ask.
+    Call,
+    /// We ask for a stream of notifications.
+    Listen,
+    /// We open the conversation.
+    Opening,
+    /// The peer asks.
+    Served,
+    /// We ask on behalf of the first request that the peer made.
+    Child,
+}
+
+use Era::{Legacy, Modern};
+use Role::{Client, Server};
+use What::{Call, Child, Listen, Opening, Served};
+use Wire::{Http, Pipe};
+
+#[rustfmt::skip]
+pub(super) const PLANS: [Plan; 13] = [
+    plan("client legacy pipe", Client, Legacy, Pipe, [Call, Call, Call]),
+    plan("client modern pipe", Client, Modern, Pipe, [Call, Call, Listen]),
+    plan("client legacy http", Client, Legacy, Http, [Call, Call, Call]),
+    plan("client modern http", Client, Modern, Http, [Call, Call, Listen]),
+    plan("client legacy pipe, opening", Client, Legacy, Pipe, [Opening, Call, Call]),
+    plan("client modern pipe, opening", Client, Modern, Pipe, [Opening, Call, Call]),
+    plan("client legacy pipe, asked back", Client, Legacy, Pipe, [Call, Served, Call]),
+    plan("client legacy http, asked back", Client, Legacy, Http, [Call, Served, Call]),
+    plan("server legacy pipe", Server, Legacy, Pipe, [Served, Served, Served]),
+    plan("server modern pipe", Server, Modern, Pipe, [Served, Served, Served]),
+    plan("server legacy http", Server, Legacy, Http, [Served, Served, Served]),
+    plan("server modern http", Server, Modern, Http, [Served, Served, Served]),
+    plan("server legacy pipe, asking back", Server, Legacy, Pipe, [Served, Child, Served]),
+];
+
+const fn plan(name: &'static str, role: Role, era: Era, wire: Wire, requests: [What; 3]) -> Plan {
+    Plan {
+        name,
+        role,
+        era,
+        wire,
+        requests,
+    }
+}
+
+/// Something that can happen. Numbers are places in the plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Action {
+    Next,
+    TellApplication,
+    WriteBegun(ExchangeId),
+    WriteDone(ExchangeId),
+    Answer(usize),
+    ErrorAnswer(usize),
+    LateProbeAnswer,
+    Progress(usize),
+    StaleProgress(usize),
+    CancelByCaller(usize),
+    CancelByPeer(usize),
+    EarlyCancel,
+    EarlyCancelForgotten,
+    IdleDeadline(usize),
+    TotalDeadline(usize),
+    HandlerDone(usize),
+    HandlerFails(usize),
+    HandlerProgress(usize),
+    HandlerGone(usize),
+    HandlerDeadline(usize),
+    GraceOver(usize),
+    ExchangeLost(ExchangeId, bool),
+    ExchangeResumed(ExchangeId),
+    ExchangeTimeUp(ExchangeId),
+    LinkLost,
+    InputEnds,
+    Close,
+    CloseTimeUp,
+}
+
+#[derive(Clone)]
+struct World {
+    plan: Plan,
+    desk: Desk,
+    monitor: Monitor,
+    requests: Vec<Begun>,
+    /// The era probe, once `initialize` has taken its place.
+    probe: Option<CallId>,
+}
+
+/// What became of a request of the plan.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Begun {
+    Call {
+        id: CallId,
+        on: ExchangeId,
+    },
+    Served {
+        key: RequestKey,
+    },
+    /// It was over before it began.
+    Never,
+}
+
+/// Visits every state of a plan. Gives back how many there are, or the first broken rule with the
+/// actions that led there.
+pub(super) fn explore(plan: Plan) -> Result<usize, (Broken, String)> {
+    let mut seen = HashSet::new();
+    let first = World::new(plan);
+    seen.insert(first.fingerprint());
+    // Each entry is a state, the actions still to be tried in it, and how it was reached.
+    let mut path: Vec<(World, Vec<Action>, Option<Action>)> = Vec::new();
+    let actions = first.actions();
+    path.push((first, actions, None));
+    while let Some((world, actions, _)) = path.last_mut() {
+        let Some(action) = actions.pop() else {
+            path.pop();
+            continue;
+        };
+        let mut next = world.clone();
+        if let Err(broken) = next.take(action) {
+            let steps = path.iter().filter_map(|(_, _, action)| *action);
+            let trace = steps.chain([action]).map(|step| format!("{step:?}"));
+            return Err((broken, trace.collect::<Vec<_>>().join(", ")));
+        }
+        if seen.insert(next.fingerprint()) {
+            let actions = next.actions();
+            path.push((next, actions, Some(action)));
+        }
+    }
+    Ok(seen.len())
+}
+
+impl World {
+    fn new(plan: Plan) -> Self {
+        let mut desk = Desk::new(match plan.role {
+            Client => client_config(plan.wire),
+            Server => server_config(plan.wire),
+        });
+        let opens = plan.requests.contains(&Opening);
+        match plan.role {
+            Client if !opens => desk.connect(plan.era),
+            Server if plan.era == Legacy => desk.be_initialized(),
+            _ => {}
+        }
+        Self {
+            plan,
+            desk,
+            monitor: Monitor::default(),
+            requests: Vec::new(),
+            probe: None,
+        }
+    }
+
+    /// Whether the requests of the plan are all alike and share nothing, so that it does not matter
+    /// which of them is in which state.
+    fn is_symmetric(&self) -> bool {
+        self.remembers_cancels()
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        if self.is_symmetric() {
+            let prints = (0..self.requests.len()).map(|at| self.request_print(at));
+            let mut prints: Vec<u64> = prints.collect();
+            prints.sort_unstable();
+            prints.hash(&mut hasher);
+            self.desk.engine.closing.fingerprint().hash(&mut hasher);
+            self.desk.engine.transmits.len().hash(&mut hasher);
+            return hasher.finish();
+        }
+        self.desk.engine.fingerprint().hash(&mut hasher);
+        self.monitor.hash(&mut hasher);
+        self.requests.len().hash(&mut hasher);
+        for begun in &self.requests {
+            std::mem::discriminant(begun).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// The state of one request that shares nothing with the others.
+    fn request_print(&self, at: usize) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let engine = &self.desk.engine;
+        if let Begun::Served { key } = self.requests[at] {
+            engine.request_print(key).hash(&mut hasher);
+            self.monitor.request_print(key).hash(&mut hasher);
+            self.is_untold(key).hash(&mut hasher);
+        }
+        engine
+            .early_cancels
+            .memory(&RequestId::from(at as i64 + 1))
+            .hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// All that could happen next.
+    fn actions(&self) -> Vec<Action> {
+        let engine = &self.desk.engine;
+        let mut actions = vec![Action::Close];
+        if self.requests.len() < self.plan.requests.len() {
+            actions.push(Action::Next);
+            if self.remembers_cancels() {
+                actions.push(Action::EarlyCancel);
+            }
+        }
+        if engine.early_cancels.len() > 0 {
+            actions.push(Action::EarlyCancelForgotten);
+        }
+        if !engine.events.is_empty() {
+            actions.push(Action::TellApplication);
+        }
+        if self.probe.is_some() {
+            actions.push(Action::LateProbeAnswer);
+        }
+        for (at, begun) in self.requests.iter().enumerate() {
+            match begun {
+                Begun::Call { id, .. } => self.call_actions(at, *id, &mut actions),
+                Begun::Served { key } => self.served_actions(at, *key, &mut actions),
+                Begun::Never => {}
+            }
+        }
+        for (id, exchange) in engine.exchanges.iter() {
+            self.exchange_actions(id, exchange, &mut actions);
+        }
+        if self.plan.wire == Pipe {
+            actions.extend([Action::LinkLost, Action::InputEnds]);
+        }
+        if engine.timers.all().any(|timer| timer == Timer::Closing) {
+            actions.push(Action::CloseTimeUp);
+        }
+        actions
+    }
+
+    fn call_actions(&self, at: usize, id: CallId, actions: &mut Vec<Action>) {
+        actions.extend([
+            Action::Answer(at),
+            Action::ErrorAnswer(at),
+            Action::CancelByCaller(at),
+            Action::CancelByPeer(at),
+        ]);
+        let Some(call) = self.desk.engine.requests.call(id) else {
+            actions.push(Action::StaleProgress(at));
+            return;
+        };
+        if call.progress.is_none_or(|value| value < 2.0) {
+            actions.push(Action::Progress(at));
+        } else {
+            actions.push(Action::StaleProgress(at));
+        }
+        if call.clocks.is_armed(Clock::Idle) {
+            actions.push(Action::IdleDeadline(at));
+        }
+        if call.clocks.is_armed(Clock::Total) {
+            actions.push(Action::TotalDeadline(at));
+        }
+    }
+
+    fn served_actions(&self, at: usize, key: RequestKey, actions: &mut Vec<Action>) {
+        actions.push(Action::CancelByPeer(at));
+        let engine = &self.desk.engine;
+        if let Some(serving) = engine.requests.serving(key)
+            && serving.deadline.is_some()
+        {
+            actions.push(Action::HandlerDeadline(at));
+        }
+        let Some((_, handler)) = engine.handlers.iter().find(|(known, _)| *known == key) else {
+            return;
+        };
+        if self.is_untold(key) {
+            return;
+        }
+        actions.extend([
+            Action::HandlerDone(at),
+            Action::HandlerFails(at),
+            Action::HandlerGone(at),
+        ]);
+        let progress = engine
+            .requests
+            .serving(key)
+            .and_then(|serving| serving.progress);
+        if progress.is_none_or(|value| value < 2.0) && self.has_room(key) {
+            actions.push(Action::HandlerProgress(at));
+        }
+        if matches!(handler.state, HandlerState::Stopping { .. }) {
+            actions.push(Action::GraceOver(at));
+        }
+    }
+
+    /// Handlers speak only while the transport is not too far behind. Without this the orders in
+    /// which nine frames can stand in one queue are most of what there is to see.
+    fn has_room(&self, key: RequestKey) -> bool {
+        let engine = &self.desk.engine;
+        let exchange = engine.requests.serving(key).map(|serving| serving.exchange);
+        let exchange = exchange.and_then(|exchange| engine.exchanges.get(exchange));
+        let limit = if self.plan.wire == Pipe { 2 } else { 1 };
+        exchange.is_none_or(|exchange| exchange.queue.owners().count() < limit)
+    }
+
+    /// The application does not know of it, so it cannot do anything about it.
+    fn is_untold(&self, key: RequestKey) -> bool {
+        let mut events = self.desk.engine.events.iter();
+        events.any(|event| matches!(event, Event::Request(incoming) if incoming.key == key))
+    }
+
+    fn exchange_actions(&self, id: ExchangeId, exchange: &Exchange, actions: &mut Vec<Action>) {
+        if exchange.queue.waiting().next().is_some() {
+            actions.push(Action::WriteBegun(id));
+        }
+        if exchange.queue.has_begun() {
+            actions.push(Action::WriteDone(id));
+        }
+        if id == LINK {
+            return;
+        }
+        actions.push(Action::ExchangeLost(id, false));
+        if matches!(exchange.purpose, Purpose::Call(_)) && self.plan.era == Legacy {
+            actions.push(Action::ExchangeLost(id, true));
+        }
+        if exchange.broken {
+            actions.push(Action::ExchangeResumed(id));
+        }
+        if exchange.timer.is_some() {
+            actions.push(Action::ExchangeTimeUp(id));
+        }
+    }
+
+    /// Lets one thing happen, and checks every rule.
+    fn take(&mut self, action: Action) -> Result<(), Broken> {
+        let before = self.desk.engine.fingerprint();
+        let inert = self.is_inert(action);
+        self.act(action)?;
+        self.carry_out();
+        self.follow_opening();
+        if inert && self.desk.engine.fingerprint() != before {
+            let rule = match action {
+                Action::CancelByPeer(_) => "strays-are-quiet",
+                _ => "late-is-inert",
+            };
+            return broken(rule, format!("{action:?} changed something"));
+        }
+        if action == Action::TellApplication || !self.tells_late() {
+            self.tell_application()?;
+        }
+        self.desk.engine.check()?;
+        self.monitor.check(&self.desk.engine)
+    }
+
+    /// Only a request that comes in waits to be told; all else is told at once.
+    fn tells_late(&self) -> bool {
+        let mut events = self.desk.engine.events.iter();
+        events.any(|event| matches!(event, Event::Request(_)))
+    }
+
+    fn tell_application(&mut self) -> Result<(), Broken> {
+        for event in self.desk.events() {
+            self.monitor.event(&event)?;
+            match event {
+                Event::Request(incoming) => self.handler_started(&incoming),
+                Event::Connected(_) | Event::ConnectFailed(_) => {
+                    let end = match event {
+                        Event::Connected(_) => End::Answered,
+                        _ => End::Cancelled,
+                    };
+                    if let Some(Begun::Call { id, .. }) = self.requests.first().copied() {
+                        self.monitor.opening_ended(id, end);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The second handler wants to clean up, the third has a deadline; where they must be alike,
+    /// all want to clean up.
+    fn handler_started(&mut self, incoming: &Incoming) {
+        match incoming.id {
+            _ if self.is_symmetric() => self.desk.engine.grant_grace(incoming.key, None),
+            RequestId::Number(2) => self.desk.engine.grant_grace(incoming.key, None),
+            RequestId::Number(3) => {
+                let now = self.desk.now;
+                let span = Duration::from_secs(5);
+                self.desk
+                    .engine
+                    .set_deadline(now, incoming.key, span, done());
+            }
+            _ => {}
+        }
+    }
+
+    /// The transport does what it is told.
+    fn carry_out(&mut self) {
+        for transmit in self.desk.transmits() {
+            let Transmit::Close { exchange, .. } = transmit else {
+                continue;
+            };
+            for begun in &self.requests {
+                if let Begun::Call { id, on } = begun
+                    && *on == exchange
+                    && self.desk.engine.requests.call(*id).is_none()
+                {
+                    self.monitor.closed(*id);
+                }
+            }
+        }
+    }
+
+    /// A probe that failed is followed by `initialize`, which takes its place in the plan.
+    fn follow_opening(&mut self) {
+        let Handshake::Initializing { call } = self.desk.engine.handshake else {
+            return;
+        };
+        if let Some(Begun::Call { id, .. }) = self.requests.first().copied()
+            && id != call
+        {
+            self.monitor.opening_ended(id, End::Refused);
+            self.probe = Some(id);
+            self.requests[0] = self.began(call, true);
+        }
+    }
+
+    /// The peer's answer: to the handshake, one that opens the conversation.
+    fn answer(&self, at: usize) -> String {
+        let id = self.wire_id(at);
+        match self.plan.requests[at] {
+            Opening => introduction(id),
+            _ => answer_to(&id),
+        }
+    }
+
+    /// Whether an action must change nothing.
+    fn is_inert(&self, action: Action) -> bool {
+        let engine = &self.desk.engine;
+        match action {
+            Action::Answer(at) | Action::ErrorAnswer(at) => match self.requests[at] {
+                Begun::Call { id, .. } => engine
+                    .requests
+                    .call(id)
+                    .is_none_or(|call| call.sent == Sent::Never && self.plan.wire == Pipe),
+                _ => true,
+            },
+            Action::LateProbeAnswer => true,
+            Action::StaleProgress(_) => self.plan.wire == Pipe,
+            Action::CancelByPeer(at) => {
+                let id = RequestId::from(at as i64 + 1);
+                let listens = self.plan.requests[at] == Listen
+                    && matches!(self.requests[at], Begun::Call { id, .. } if engine.requests.call(id).is_some());
+                let mut serving = engine.requests.all_serving().iter();
+                let names_request = serving.any(|(_, serving)| serving.id == id);
+                let without_effect = self.plan.era == Modern && self.plan.wire == Http;
+                (!names_request || (without_effect && self.plan.role == Server))
+                    && !listens
+                    && !self.remembers_cancels()
+            }
+            _ => false,
+        }
+    }
+
+    /// Request and cancel are two POSTs, and the cancel may come first.
+    fn remembers_cancels(&self) -> bool {
+        self.plan.role == Server && self.plan.wire == Http && self.plan.era == Legacy
+    }
+
+    fn act(&mut self, action: Action) -> Result<(), Broken> {
+        let now = self.desk.now;
+        match action {
+            Action::Next => self.begin_next(),
+            Action::TellApplication => {}
+            Action::WriteBegun(exchange) => return self.write_begun(exchange),
+            Action::WriteDone(exchange) => self.desk.engine.handle_write_done(now, exchange),
+            Action::Answer(at) => self.hear_of_call(at, &self.answer(at)),
+            Action::LateProbeAnswer => {
+                let text = introduction(self.wire_id_of(self.probe));
+                self.desk.hear(&text);
+            }
+            Action::ErrorAnswer(at) => self.hear_of_call(at, &error_for(&self.wire_id(at))),
+            Action::Progress(at) => {
+                let last = self.call(at).and_then(|call| call.progress).unwrap_or(0.0);
+                let text = progress_of(&self.wire_id(at), last as u32 + 1);
+                self.hear_of_call(at, &text);
+            }
+            Action::StaleProgress(at) => {
+                let text = progress_of(&self.wire_id(at), 1);
+                self.hear_of_call(at, &text);
+            }
+            Action::CancelByCaller(at) => {
+                if let Begun::Call { id, .. } = self.requests[at] {
+                    self.desk.engine.cancel(now, id, None);
+                }
+            }
+            Action::CancelByPeer(at) => self.hear_cancel(&cancel_of(&(at + 1).to_string())),
+            Action::EarlyCancel => {
+                let id = self.requests.len() + 1;
+                self.hear_cancel(&cancel_of(&id.to_string()));
+            }
+            Action::EarlyCancelForgotten => self.desk.engine.forget_early_cancel(),
+            Action::IdleDeadline(at) => self.time_out(at, Clock::Idle),
+            Action::TotalDeadline(at) => self.time_out(at, Clock::Total),
+            Action::HandlerDone(at) => self.desk.engine.respond(now, self.key(at), Ok(done())),
+            Action::HandlerFails(at) => {
+                let error = crate::jsonrpc::ErrorObject::new(1, "no");
+                self.desk.engine.respond(now, self.key(at), Err(error));
+            }
+            Action::HandlerProgress(at) => {
+                let key = self.key(at);
+                let serving = self.desk.engine.requests.serving(key);
+                let last = serving.and_then(|serving| serving.progress).unwrap_or(0.0);
+                let said = self.desk.engine.progress(now, key, last + 1.0, None, None);
+                said.map_err(|how| Broken {
+                    rule: "bounded",
+                    how: how.to_string(),
+                })?;
+            }
+            Action::HandlerGone(at) => self.desk.engine.handler_gone(now, self.key(at)),
+            Action::HandlerDeadline(at) => self.desk.engine.request_due(now, self.key(at)),
+            Action::GraceOver(at) => {
+                self.desk.engine.abort(self.key(at));
+                self.desk.engine.settle(now);
+            }
+            Action::ExchangeLost(exchange, resumable) => {
+                self.mark_lost(exchange, resumable);
+                let cause = LossKind::Io.into();
+                let engine = &mut self.desk.engine;
+                engine.handle_exchange_lost(now, exchange, cause, resumable);
+            }
+            Action::ExchangeResumed(exchange) => {
+                self.desk.engine.handle_exchange_resumed(now, exchange);
+            }
+            Action::ExchangeTimeUp(exchange) => {
+                self.mark_lost(exchange, false);
+                self.desk.engine.exchange_due(now, exchange);
+                self.desk.engine.settle(now);
+            }
+            Action::LinkLost => {
+                self.monitor.link_lost();
+                self.desk.lose_link();
+            }
+            Action::InputEnds => self.desk.engine.handle_input_ended(now, LINK),
+            Action::Close => self.desk.engine.shutdown(now, Shutdown::Drain),
+            Action::CloseTimeUp => {
+                self.desk.engine.closing_due(now);
+                self.desk.engine.settle(now);
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_next(&mut self) {
+        let at = self.requests.len();
+        let id = (at + 1).to_string();
+        let begun = match self.plan.requests[at] {
+            Call => self.ask("tools/call", None),
+            Listen => self.ask("subscriptions/listen", None),
+            Child => {
+                let parent = self.requests.iter().find_map(|begun| match begun {
+                    Begun::Served { key } => Some(*key),
+                    _ => None,
+                });
+                self.ask("elicitation/create", parent)
+            }
+            Opening => {
+                let mode = match self.plan.era {
+                    Legacy => Mode::Legacy,
+                    Modern => Mode::Auto,
+                };
+                let call = self.desk.engine.requests.next_call();
+                self.desk.engine.connect(self.desk.now, mode);
+                self.began(call, true)
+            }
+            Served => self.receive(&id),
+        };
+        self.requests.push(begun);
+    }
+
+    fn ask(&mut self, method: &str, serves: Option<RequestKey>) -> Begun {
+        let ask = Ask {
+            serves,
+            ..Ask::new(method, RawJson::empty_object())
+        };
+        match self.desk.engine.request(self.desk.now, ask) {
+            Ok(call) => self.began(call, false),
+            Err(_) => Begun::Never,
+        }
+    }
+
+    fn began(&mut self, id: CallId, is_opening: bool) -> Begun {
+        match self.desk.engine.requests.call(id) {
+            Some(call) => {
+                let on = call.exchange;
+                self.monitor.call_began(id, is_opening);
+                Begun::Call { id, on }
+            }
+            None => Begun::Never,
+        }
+    }
+
+    /// The peer asks: on the link, on a POST of its own, or on the stream of a call of ours.
+    fn receive(&mut self, id: &str) -> Begun {
+        let text = tool_call_of(self.plan.era, id);
+        let exchange = match (self.plan.role, self.plan.wire) {
+            (_, Pipe) => LINK,
+            (Server, Http) => self.desk.engine.handle_exchange_opened(),
+            (Client, Http) => match self.requests.first() {
+                Some(Begun::Call { on, .. }) if self.desk.engine.exchanges.get(*on).is_some() => {
+                    *on
+                }
+                _ => LINK,
+            },
+        };
+        self.desk.hear_on(exchange, &text);
+        if exchange != LINK {
+            self.desk.engine.handle_input_ended(self.desk.now, exchange);
+        }
+        let last = self.desk.engine.events.back();
+        match last {
+            Some(Event::Request(incoming)) if incoming.id.to_string() == id => {
+                let (key, id) = (incoming.key, incoming.id.clone());
+                self.monitor.request_began(key, id);
+                Begun::Served { key }
+            }
+            _ => Begun::Never,
+        }
+    }
+
+    fn write_begun(&mut self, exchange: ExchangeId) -> Result<(), Broken> {
+        let known = self.desk.engine.exchanges.get(exchange);
+        if let Some(frame) = known.and_then(|known| known.queue.waiting().next()) {
+            let (owner, bytes) = (frame.owner, frame.bytes.clone());
+            self.monitor.write_begun(&self.desk.engine, owner, &bytes)?;
+        }
+        self.desk.engine.handle_write_begun(self.desk.now, exchange);
+        Ok(())
+    }
+
+    fn hear_of_call(&mut self, at: usize, text: &str) {
+        let on = match self.requests[at] {
+            Begun::Call { on, .. } if self.plan.role == Client => on,
+            _ => LINK,
+        };
+        self.desk.hear_on(on, text);
+    }
+
+    fn hear_cancel(&mut self, text: &str) {
+        match (self.plan.role, self.plan.wire) {
+            (Server, Http) => drop(self.desk.post(text)),
+            _ => self.desk.hear(text),
+        }
+    }
+
+    fn time_out(&mut self, at: usize, clock: Clock) {
+        if let Begun::Call { id, .. } = self.requests[at] {
+            let engine = &mut self.desk.engine;
+            engine.time_out(self.desk.now, id, clock, Duration::from_secs(1));
+            engine.settle(self.desk.now);
+        }
+    }
+
+    fn mark_lost(&mut self, exchange: ExchangeId, resumable: bool) {
+        for begun in &self.requests {
+            if let Begun::Call { id, on } = begun
+                && !resumable
+                && (*on == exchange || self.desk.engine.carries_cancel(exchange, *id))
+            {
+                self.monitor.exchange_lost(*id);
+            }
+        }
+    }
+
+    fn wire_id(&self, at: usize) -> String {
+        match self.requests[at] {
+            Begun::Call { id, .. } => id.request_id().to_string(),
+            _ => (at + 1).to_string(),
+        }
+    }
+
+    fn wire_id_of(&self, call: Option<CallId>) -> String {
+        call.map_or("0".into(), |call| call.request_id().to_string())
+    }
+
+    fn call(&self, at: usize) -> Option<&super::super::requests::Call> {
+        match self.requests[at] {
+            Begun::Call { id, .. } => self.desk.engine.requests.call(id),
+            _ => None,
+        }
+    }
+
+    fn key(&self, at: usize) -> RequestKey {
+        match self.requests[at] {
+            Begun::Served { key } => key,
+            other => panic!("{other:?} is not a request of the peer's"),
+        }
+    }
+}
+
+/// An introduction for both eras: the answer to `initialize`, and to `server/discover`.
+fn introduction(id: String) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}},"supportedVersions":["2026-07-28"],"resultType":"complete"}}}}"#
+    )
+}
+
+/// Each plan is a test of its own, so that they run side by side.
+macro_rules! explorations {
+    ($($test:ident => $at:literal),* $(,)?) => {$(
+        #[test]
+        fn $test() {
+            let plan = PLANS[$at];
+            match explore(plan) {
+                Ok(states) => println!("{}: {states} distinct states, no rule broken", plan.name),
+                Err((broken, trace)) => panic!("{}: {broken}\nafter {trace}", plan.name),
+            }
+        }
+    )*};
+}
+
+explorations! {
+    every_order_of_three_calls_legacy_pipe => 0,
+    every_order_of_three_calls_modern_pipe => 1,
+    every_order_of_three_calls_legacy_http => 2,
+    every_order_of_three_calls_modern_http => 3,
+    every_order_of_an_opening_and_two_calls_legacy_pipe => 4,
+    every_order_of_an_opening_and_two_calls_modern_pipe => 5,
+    every_order_of_calls_and_a_request_back_legacy_pipe => 6,
+    every_order_of_calls_and_a_request_back_legacy_http => 7,
+    every_order_of_three_requests_legacy_pipe => 8,
+    every_order_of_three_requests_modern_pipe => 9,
+    every_order_of_three_requests_legacy_http => 10,
+    every_order_of_three_requests_modern_http => 11,
+    every_order_of_requests_and_a_call_back_legacy_pipe => 12,
+}
