@@ -15,7 +15,9 @@
 use crate::jsonrpc::{ErrorObject, RawJson, Text};
 use crate::types::legacy::{InitializeParams, InitializeResult, InitializedParams};
 use crate::types::modern::{DiscoverResult, UnsupportedVersionData};
-use crate::types::{Era, Meta, ProtocolVersion, ResultType, error_code, meta_key};
+use crate::types::{
+    Era, Meta, Notification as _, ProtocolVersion, ResultType, error_code, meta_key,
+};
 
 use super::exchange::{Frame, Owner};
 use super::frame::{self, StandingMeta};
@@ -202,7 +204,7 @@ impl Engine {
             return self.connect_failed(Outcome::Violated(violation));
         };
         self.connected(Handshake::Legacy(version), version, introduction);
-        let bytes = frame::typed(&InitializedParams::new());
+        let bytes = frame::notification(InitializedParams::METHOD, None);
         let owner = Owner::Nobody;
         self.send_notice(now, Frame { bytes, owner });
     }

@@ -1,1 +1,242 @@
-//! Tests.
+//! What a peer can answer, and what it means.
+
+use super::*;
+use crate::jsonrpc::DecodeFault;
+
+fn outcome_of(era: Era, answer: &str) -> Outcome {
+    let mut desk = Desk::client(era, Wire::Pipe);
+    desk.call("tools/call");
+    desk.written();
+    desk.hear(answer);
+    desk.only_end()
+}
+
+#[test]
+fn a_result_is_an_answer_in_both_eras() {
+    for era in ERAS {
+        assert!(matches!(
+            outcome_of(era, &answer_to("1")),
+            Outcome::Answered(_)
+        ));
+    }
+}
+
+#[test]
+fn an_error_is_a_refusal_and_keeps_its_data() {
+    let answer = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no","data":[1]}}"#;
+    let Outcome::Refused(error) = outcome_of(Era::Legacy, answer) else {
+        panic!("refused")
+    };
+    assert_eq!((error.code, error.message.as_str()), (-32000, "no"));
+    assert_eq!(error.data.unwrap().as_str(), "[1]");
+}
+
+#[test]
+fn a_peers_error_is_never_mistaken_for_an_end_of_ours() {
+    for code in [-32000, -32001, 408, -32800] {
+        let answer = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"timed out"}}}}"#
+        );
+        assert_eq!(outcome_of(Era::Modern, &answer).end(), End::Refused);
+    }
+}
+
+#[test]
+fn input_required_ends_a_modern_call() {
+    let answer =
+        r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s"}}"#;
+    assert!(matches!(
+        outcome_of(Era::Modern, answer),
+        Outcome::InputRequired(_)
+    ));
+    assert!(matches!(
+        outcome_of(Era::Legacy, answer),
+        Outcome::Answered(_)
+    ));
+}
+
+#[test]
+fn an_unknown_result_type_is_a_violation() {
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"riddle"}}"#;
+    let Outcome::Violated(violation) = outcome_of(Era::Modern, answer) else {
+        panic!("violated")
+    };
+    assert_eq!(violation, Violation::UnknownResultType("riddle".into()));
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":7}}"#;
+    assert_eq!(outcome_of(Era::Modern, answer).end(), End::Violated);
+}
+
+#[test]
+fn a_result_type_of_an_extension_that_was_announced_is_an_answer() {
+    let mut config = client_config(Wire::Pipe);
+    config.result_types.push("task".into());
+    let mut desk = Desk::new(config);
+    desk.connect(Era::Modern);
+    desk.call("tools/call");
+    desk.written();
+    desk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"task"}}"#);
+    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+}
+
+#[test]
+fn a_result_that_is_no_object_is_a_violation() {
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":[1]}"#;
+    for era in ERAS {
+        let outcome = outcome_of(era, answer);
+        assert!(matches!(
+            outcome,
+            Outcome::Violated(Violation::ResultNotObject)
+        ));
+    }
+}
+
+#[test]
+fn a_malformed_answer_spoils_its_call_and_nothing_else() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    let first = desk.call("tools/call");
+    desk.call("tools/call");
+    desk.written();
+    desk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#);
+    let ends = desk.ends();
+    assert_eq!(ends.len(), 1);
+    assert_eq!(ends[0].0, first);
+    assert!(matches!(
+        ends[0].1,
+        Outcome::Violated(Violation::MalformedAnswer(DecodeFault::SeveralKinds))
+    ));
+}
+
+#[test]
+fn garbage_spoils_nothing() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    desk.call("tools/call");
+    desk.written();
+    for garbage in [
+        "Listening on stdio…",
+        "{",
+        "[]",
+        "\"id\"",
+        r#"{"jsonrpc":"1.0","id":1}"#,
+    ] {
+        desk.hear(garbage);
+    }
+    assert!(desk.events().is_empty());
+    assert!(
+        desk.written().is_empty(),
+        "a client does not answer garbage"
+    );
+    assert_eq!(desk.engine.ledger().malformed, 5);
+}
+
+#[test]
+fn an_answer_to_something_that_was_not_written_yet_is_no_answer() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    desk.call("tools/call");
+    desk.hear(&answer_to("1"));
+    assert!(desk.ends().is_empty());
+    assert_eq!(desk.engine.ledger().late_answers, 1);
+}
+
+#[test]
+fn seven_is_not_the_string_seven() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    desk.call("tools/call");
+    desk.written();
+    desk.hear(&answer_to("\"1\""));
+    assert!(desk.ends().is_empty());
+}
+
+#[test]
+fn a_cancel_from_the_server_does_not_touch_a_call_of_ours_with_the_same_id() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    desk.call("tools/call");
+    desk.written();
+    desk.hear(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
+    let roots = desk.started();
+    desk.hear(&cancel_of("1"));
+    assert!(matches!(
+        desk.events().as_slice(),
+        [Event::Stop { request, .. }, Event::Abort { .. }] if *request == roots
+    ));
+    desk.hear(&answer_to("1"));
+    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+}
+
+#[test]
+fn a_modern_server_may_end_a_listen_with_a_cancel_and_nothing_else() {
+    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
+    desk.call("subscriptions/listen");
+    desk.call("tools/call");
+    desk.written();
+    desk.hear(&cancel_of("2"));
+    assert!(desk.ends().is_empty());
+    desk.hear(&cancel_of("1"));
+    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+    assert!(desk.written().is_empty());
+}
+
+#[test]
+fn a_modern_listen_ends_with_its_result_too() {
+    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
+    desk.call("subscriptions/listen");
+    desk.written();
+    desk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#);
+    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+}
+
+#[test]
+fn a_modern_client_ignores_requests() {
+    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
+    desk.hear(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
+    assert!(desk.events().is_empty());
+    assert!(desk.written().is_empty());
+    assert_eq!(desk.engine.ledger().ignored_requests, 1);
+}
+
+#[test]
+fn ids_are_never_used_again() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    let first = desk.call("tools/call");
+    desk.cancel(first);
+    let second = desk.call("tools/call");
+    assert_ne!(first, second);
+    assert_eq!(second.request_id().to_string(), "2");
+}
+
+#[test]
+fn every_call_carries_a_progress_token_and_its_meta() {
+    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
+    let mut ask = Ask::new(
+        "tools/call",
+        RawJson::parse(r#"{ "name":"echo" }"#).unwrap(),
+    );
+    ask.meta.set("traceparent", "00-1-2-01").unwrap();
+    desk.ask(ask);
+    let frame = desk.written().remove(0);
+    let value: serde_json::Value = serde_json::from_str(&frame).unwrap();
+    let meta = &value["params"]["_meta"];
+    assert_eq!(meta["progressToken"], 1);
+    assert_eq!(meta["traceparent"], "00-1-2-01");
+    assert_eq!(
+        meta["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
+    assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "client");
+    assert_eq!(
+        meta["io.modelcontextprotocol/clientCapabilities"],
+        serde_json::json!({})
+    );
+    assert_eq!(value["params"]["name"], "echo");
+}
+
+#[test]
+fn a_legacy_call_carries_no_modern_meta() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    desk.call("tools/list");
+    assert_eq!(
+        desk.written(),
+        [
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"progressToken":1}}}"#
+        ]
+    );
+}

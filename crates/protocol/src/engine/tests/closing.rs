@@ -1,1 +1,274 @@
-//! Tests.
+//! **orderly-close**, **closed-is-known**.
+
+use super::*;
+
+fn closed(events: &[Event]) -> Option<(&Loss, usize)> {
+    events.iter().find_map(|event| match event {
+        Event::Closed { cause, overrun } => Some((cause, *overrun)),
+        _ => None,
+    })
+}
+
+#[test]
+fn after_the_close_every_new_call_is_lost_and_never_sent() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    desk.lose_link();
+    let ask = Ask::new("tools/list", RawJson::empty_object());
+    let outcome = desk.engine.request(desk.now, ask).unwrap_err();
+    assert!(matches!(
+        outcome,
+        Outcome::Lost {
+            cause: Loss {
+                kind: LossKind::Io,
+                ..
+            },
+            sent: Sent::Never
+        }
+    ));
+    assert_eq!(desk.engine.closed_because().unwrap().kind, LossKind::Io);
+}
+
+#[test]
+fn the_death_of_a_server_is_lost_for_every_caller_and_says_what_was_sent() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    desk.call("tools/call");
+    desk.call("tools/call");
+    desk.begin();
+    desk.finish();
+    desk.hear(&progress_of("1", 1));
+    desk.begin();
+    desk.call("tools/call");
+    let source: Arc<dyn std::error::Error + Send + Sync> = Arc::from(Box::from("signal 9"));
+    let cause = Loss {
+        kind: LossKind::ProcessExit,
+        source: Some(source),
+    };
+    desk.engine
+        .handle_exchange_lost(desk.now, LINK, cause, false);
+    let sent: Vec<Sent> = desk
+        .ends()
+        .iter()
+        .map(|(_, outcome)| match outcome {
+            Outcome::Lost { cause, sent } => {
+                use std::error::Error;
+                assert_eq!(cause.source().unwrap().to_string(), "signal 9");
+                *sent
+            }
+            other => panic!("typed-end: {other:?}"),
+        })
+        .collect();
+    assert_eq!(sent, [Sent::Yes, Sent::Maybe, Sent::Never]);
+}
+
+#[test]
+fn the_end_of_input_is_the_end_for_a_client() {
+    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
+    desk.call("tools/call");
+    desk.written();
+    desk.engine.handle_input_ended(desk.now, LINK);
+    let events = desk.events();
+    assert!(matches!(
+        events[0],
+        Event::Ended {
+            outcome: Outcome::Lost {
+                cause: Loss {
+                    kind: LossKind::EndOfStream,
+                    ..
+                },
+                ..
+            },
+            ..
+        }
+    ));
+    assert!(closed(&events).is_some());
+}
+
+#[test]
+fn a_server_that_is_idle_closes_at_once_on_end_of_input() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    desk.engine.handle_input_ended(desk.now, LINK);
+    assert!(closed(&desk.events()).is_some());
+    assert_eq!(desk.engine.poll_timeout(), None);
+}
+
+#[test]
+fn five_plain_handlers_are_dropped_after_the_drain() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let keys: Vec<RequestKey> = (1..=5).map(|id| desk.start(&id.to_string())).collect();
+    desk.engine.handle_input_ended(desk.now, LINK);
+    desk.pass(Duration::from_millis(999));
+    assert!(desk.events().is_empty());
+    desk.pass(Duration::from_millis(1));
+    let events = desk.events();
+    for key in &keys {
+        assert!(
+            events
+                .iter()
+                .any(|event| matches!(event, Event::Abort { request } if request == key))
+        );
+    }
+    assert_eq!(closed(&events).unwrap().1, 5, "nobody has returned yet");
+    assert!(desk.written().is_empty());
+}
+
+#[test]
+fn a_handler_with_its_token_gets_its_grace_capped_by_the_shutdowns() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let quick = desk.start("1");
+    let slow = desk.start("2");
+    desk.engine.grant_grace(quick, None);
+    desk.engine.grant_grace(slow, Some(Duration::from_secs(60)));
+    desk.engine.shutdown(desk.now, Shutdown::Now);
+    assert_eq!(desk.events().len(), 2, "two tokens fire");
+    desk.pass(Duration::from_secs(1));
+    assert!(matches!(desk.events().as_slice(), [Event::Abort { request }] if *request == quick));
+    desk.pass(Duration::from_secs(1));
+    let events = desk.events();
+    assert!(matches!(events[0], Event::Abort { request } if request == slow));
+    assert!(closed(&events).is_some());
+}
+
+#[test]
+fn a_handler_that_cleans_up_in_time_lets_the_server_go_early() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    desk.engine.grant_grace(key, None);
+    desk.engine.shutdown(desk.now, Shutdown::Now);
+    desk.pass(Duration::from_millis(10));
+    desk.engine.handler_gone(desk.now, key);
+    assert!(closed(&desk.events()).is_some());
+}
+
+#[test]
+fn a_second_shutdown_ends_the_drain() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    desk.start("1");
+    desk.engine.shutdown(desk.now, Shutdown::Drain);
+    assert!(desk.events().is_empty());
+    desk.engine.shutdown(desk.now, Shutdown::Drain);
+    assert!(closed(&desk.events()).is_some());
+}
+
+#[test]
+fn no_drain_if_the_reader_of_our_output_is_gone() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    desk.start("1");
+    desk.engine.handle_input_ended(desk.now, LINK);
+    desk.lose_link();
+    assert!(closed(&desk.events()).is_some());
+}
+
+#[test]
+fn a_full_output_does_not_keep_a_server_alive() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    desk.respond(key);
+    desk.begin();
+    let key = desk.start("2");
+    desk.respond(key);
+    desk.engine.handle_input_ended(desk.now, LINK);
+    desk.pass(Duration::from_millis(1000));
+    assert!(!desk.engine.is_closed());
+    desk.pass(Duration::from_millis(500));
+    assert!(desk.engine.is_closed());
+    assert_eq!(desk.engine.ledger().requests.in_flight(), 0);
+}
+
+#[test]
+fn requests_that_come_while_draining_are_refused() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    desk.start("1");
+    desk.engine.shutdown(desk.now, Shutdown::Drain);
+    desk.hear(&tool_call("2"));
+    assert!(desk.written()[0].contains("-31002"));
+}
+
+#[test]
+fn handlers_blocked_on_the_client_wake_when_the_input_ends() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    for id in ["1", "2"] {
+        let key = desk.start(id);
+        desk.ask(Ask {
+            serves: Some(key),
+            ..Ask::new("roots/list", RawJson::empty_object())
+        });
+    }
+    desk.written();
+    desk.engine.handle_input_ended(desk.now, LINK);
+    let ends = desk.ends();
+    assert_eq!(ends.len(), 2);
+    assert!(ends.iter().all(|(_, outcome)| outcome.end() == End::Lost));
+    assert!(
+        desk.written().is_empty(),
+        "there is nobody to announce it to"
+    );
+}
+
+#[test]
+fn closing_a_client_flushes_its_cancels_for_up_to_a_second() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    for _ in 0..50 {
+        desk.call("tools/call");
+    }
+    desk.written();
+    desk.engine.shutdown(desk.now, Shutdown::Drain);
+    assert_eq!(desk.ends().len(), 50);
+    assert!(!desk.engine.is_closed());
+    assert_eq!(desk.written().len(), 50);
+    assert!(desk.engine.is_closed());
+}
+
+#[test]
+fn closing_a_client_whose_peer_reads_nothing_takes_a_second() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    desk.call("tools/call");
+    desk.begin();
+    desk.engine.shutdown(desk.now, Shutdown::Drain);
+    desk.pass(Duration::from_millis(999));
+    assert!(!desk.engine.is_closed());
+    desk.pass(Duration::from_millis(1));
+    assert!(desk.engine.is_closed());
+}
+
+#[test]
+fn listens_end_with_their_result_before_a_server_closes() {
+    let mut desk = Desk::server(Era::Modern, Wire::Pipe);
+    desk.hear(&modern_tool_call("7").replace("tools/call", "subscriptions/listen"));
+    let key = desk.started();
+    desk.engine.shutdown(desk.now, Shutdown::Drain);
+    assert_eq!(
+        desk.written(),
+        [
+            r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":7}}}"#
+        ]
+    );
+    let events = desk.events();
+    assert!(
+        matches!(events[0], Event::Stop { request, cause: StopCause::Shutdown } if request == key)
+    );
+}
+
+#[test]
+fn closing_a_session_on_http_ends_its_streams_silently() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    let exchange = desk.post(&tool_call("1"));
+    desk.started();
+    desk.engine.shutdown(desk.now, Shutdown::Now);
+    let how = Closing::Silent;
+    assert!(
+        desk.transmits()
+            .contains(&Transmit::Close { exchange, how })
+    );
+    assert!(desk.engine.is_closed());
+}
+
+#[test]
+fn nothing_is_heard_after_the_close() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    desk.engine.shutdown(desk.now, Shutdown::Now);
+    desk.events();
+    desk.hear(&tool_call("1"));
+    desk.hear("garbage");
+    assert!(desk.events().is_empty());
+    assert!(desk.written().is_empty());
+}

@@ -1,1 +1,543 @@
-//! Tests.
+//! HTTP: each POST an exchange, and what its end means in each era.
+
+use super::*;
+
+fn lost(desk: &mut Desk, exchange: ExchangeId, resumable: bool) {
+    let cause = LossKind::Io.into();
+    desk.engine
+        .handle_exchange_lost(desk.now, exchange, cause, resumable);
+}
+
+/// A client on HTTP with one call on an exchange of its own, not written.
+fn posted(era: Era) -> (Desk, CallId, ExchangeId) {
+    let mut desk = Desk::client(era, Wire::Http);
+    let call = desk.call("tools/call");
+    let exchange = desk.opened();
+    (desk, call, exchange)
+}
+
+fn close(exchange: ExchangeId, how: Closing) -> Transmit {
+    Transmit::Close { exchange, how }
+}
+
+// ── the client ──
+
+#[test]
+fn an_answer_on_its_exchange_finishes_both() {
+    for era in ERAS {
+        let (mut desk, _, exchange) = posted(era);
+        desk.written_on(exchange);
+        desk.hear_on(exchange, &answer_to("1"));
+        assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+        assert_eq!(desk.transmits(), [close(exchange, Closing::Finished)]);
+    }
+}
+
+#[test]
+fn an_answer_on_another_exchange_is_not_an_answer() {
+    let (mut desk, _, first) = posted(Era::Modern);
+    desk.call("tools/call");
+    let second = desk.opened();
+    desk.written_on(first);
+    desk.written_on(second);
+    desk.hear_on(second, &answer_to("1"));
+    assert!(desk.ends().is_empty());
+    assert_eq!(desk.engine.ledger().late_answers, 1);
+}
+
+#[test]
+fn giving_up_on_modern_http_closes_the_stream_and_posts_nothing() {
+    let (mut desk, call, exchange) = posted(Era::Modern);
+    desk.written_on(exchange);
+    desk.cancel(call);
+    assert_eq!(desk.transmits(), [close(exchange, Closing::Abandoned)]);
+    assert!(matches!(desk.only_end(), Outcome::Cancelled { .. }));
+}
+
+#[test]
+fn a_call_given_up_before_its_post_is_never_posted() {
+    for era in ERAS {
+        let (mut desk, call, exchange) = posted(era);
+        desk.cancel(call);
+        assert_eq!(desk.transmits(), [close(exchange, Closing::Abandoned)]);
+        assert!(matches!(
+            desk.only_end(),
+            Outcome::Cancelled {
+                sent: Sent::Never,
+                ..
+            }
+        ));
+    }
+}
+
+#[test]
+fn write_done_then_cancel_on_legacy_http_posts_it_and_keeps_the_stream_until_it_is_answered() {
+    let (mut desk, call, exchange) = posted(Era::Legacy);
+    desk.written_on(exchange);
+    desk.cancel(call);
+    let cancel = desk.opened();
+    assert_ne!(cancel, exchange);
+    desk.engine.handle_write_begun(desk.now, cancel);
+    assert!(
+        desk.transmits().is_empty(),
+        "the request's stream stays open"
+    );
+    desk.engine.handle_write_done(desk.now, cancel);
+    assert_eq!(
+        desk.transmits(),
+        [
+            close(cancel, Closing::Finished),
+            close(exchange, Closing::Abandoned)
+        ]
+    );
+    desk.engine.check().unwrap();
+}
+
+#[test]
+fn cancel_then_write_done_on_legacy_http_waits_with_its_post() {
+    let (mut desk, call, exchange) = posted(Era::Legacy);
+    desk.engine.handle_write_begun(desk.now, exchange);
+    desk.cancel(call);
+    assert!(
+        desk.transmits().is_empty(),
+        "a cancel must not overtake its request"
+    );
+    desk.engine.handle_write_done(desk.now, exchange);
+    let cancel = desk.opened();
+    assert!(desk.written_on(cancel)[0].contains("notifications/cancelled"));
+}
+
+#[test]
+fn a_cancel_on_legacy_http_has_five_seconds() {
+    let (mut desk, call, exchange) = posted(Era::Legacy);
+    desk.written_on(exchange);
+    desk.cancel(call);
+    let cancel = desk.opened();
+    desk.pass(Duration::from_secs(5));
+    let closed = desk.transmits();
+    assert!(closed.contains(&close(exchange, Closing::Abandoned)));
+    assert!(closed.contains(&close(cancel, Closing::Abandoned)));
+    desk.engine.check().unwrap();
+}
+
+#[test]
+fn a_request_body_that_is_never_fully_written_is_closed_after_five_seconds() {
+    let (mut desk, call, exchange) = posted(Era::Legacy);
+    desk.engine.handle_write_begun(desk.now, exchange);
+    desk.cancel(call);
+    desk.pass(Duration::from_secs(5));
+    assert_eq!(desk.transmits(), [close(exchange, Closing::Abandoned)]);
+}
+
+#[test]
+fn an_answer_after_the_cancel_on_legacy_http_is_late() {
+    let (mut desk, call, exchange) = posted(Era::Legacy);
+    desk.written_on(exchange);
+    desk.cancel(call);
+    desk.hear_on(exchange, &answer_to("1"));
+    assert!(matches!(desk.only_end(), Outcome::Cancelled { .. }));
+    assert_eq!(desk.engine.ledger().late_answers, 1);
+}
+
+#[test]
+fn a_stream_that_ends_without_the_answer_is_lost() {
+    for era in ERAS {
+        let (mut desk, _, exchange) = posted(era);
+        desk.written_on(exchange);
+        let cause = LossKind::NoAnswer.into();
+        desk.engine
+            .handle_exchange_lost(desk.now, exchange, cause, false);
+        let outcome = desk.only_end();
+        assert!(matches!(
+            outcome,
+            Outcome::Lost {
+                cause: Loss {
+                    kind: LossKind::NoAnswer,
+                    ..
+                },
+                sent: Sent::Maybe
+            }
+        ));
+    }
+}
+
+#[test]
+fn a_broken_stream_that_is_resumed_gives_its_answer() {
+    let (mut desk, _, exchange) = posted(Era::Legacy);
+    desk.written_on(exchange);
+    lost(&mut desk, exchange, true);
+    assert!(desk.ends().is_empty());
+    desk.engine.handle_exchange_resumed(desk.now, exchange);
+    desk.hear_on(exchange, &answer_to("1"));
+    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+}
+
+#[test]
+fn a_broken_stream_whose_reconnect_is_refused_is_lost() {
+    let (mut desk, _, exchange) = posted(Era::Legacy);
+    desk.written_on(exchange);
+    lost(&mut desk, exchange, true);
+    lost(&mut desk, exchange, false);
+    assert!(matches!(desk.only_end(), Outcome::Lost { .. }));
+}
+
+#[test]
+fn a_deadline_covers_a_broken_stream() {
+    let (mut desk, _, exchange) = posted(Era::Legacy);
+    desk.written_on(exchange);
+    lost(&mut desk, exchange, true);
+    desk.pass(Duration::from_secs(60));
+    assert!(matches!(desk.only_end(), Outcome::TimedOut { .. }));
+}
+
+#[test]
+fn whatever_arrives_on_a_calls_stream_shows_that_it_was_sent() {
+    let (mut desk, _, exchange) = posted(Era::Modern);
+    desk.written_on(exchange);
+    desk.hear_on(
+        exchange,
+        r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#,
+    );
+    lost(&mut desk, exchange, false);
+    let events = desk.events();
+    assert!(matches!(
+        events.as_slice(),
+        [
+            Event::Notification { about: Some(_), .. },
+            Event::Ended {
+                outcome: Outcome::Lost {
+                    sent: Sent::Yes,
+                    ..
+                },
+                ..
+            },
+        ]
+    ));
+}
+
+#[test]
+fn initialize_on_http_is_given_up_in_silence() {
+    let mut desk = Desk::new(client_config(Wire::Http));
+    desk.engine.connect(desk.now, Mode::Legacy);
+    let exchange = desk.opened();
+    desk.written_on(exchange);
+    desk.pass(Duration::from_secs(60));
+    assert!(desk.transmits().is_empty(), "never-initialize");
+    desk.pass(Duration::from_secs(5));
+    assert_eq!(desk.transmits(), [close(exchange, Closing::Abandoned)]);
+}
+
+#[test]
+fn a_client_on_http_answers_on_a_lane_of_its_own_in_order() {
+    let (mut desk, _, exchange) = posted(Era::Legacy);
+    desk.written_on(exchange);
+    desk.hear_on(exchange, &tool_call("\"ask\""));
+    let key = desk.started();
+    desk.engine
+        .progress(desk.now, key, 1.0, None, None)
+        .unwrap();
+    desk.respond(key);
+    let lane = desk.opened();
+    let said = desk.written_on(lane);
+    assert!(said[0].contains("notifications/progress") && said[1].contains("\"result\""));
+    assert_eq!(desk.transmits(), [close(lane, Closing::Finished)]);
+}
+
+#[test]
+fn a_request_back_pauses_the_idle_clock_of_its_own_call_only() {
+    let (mut desk, first, exchange) = posted(Era::Legacy);
+    desk.written_on(exchange);
+    let second = desk.call("tools/call");
+    let other = desk.opened();
+    desk.written_on(other);
+    desk.hear_on(exchange, &tool_call("9"));
+    desk.started();
+    desk.pass(Duration::from_secs(60));
+    let ends = desk.ends();
+    assert_eq!(ends.len(), 1);
+    assert_eq!(ends[0].0, second);
+    assert_ne!(ends[0].0, first);
+}
+
+// ── the server ──
+
+#[test]
+fn a_disconnect_on_modern_http_cancels() {
+    let mut desk = Desk::server(Era::Modern, Wire::Http);
+    let exchange = desk.post(&modern_tool_call("1"));
+    desk.started();
+    lost(&mut desk, exchange, false);
+    assert!(matches!(
+        desk.events().as_slice(),
+        [
+            Event::Stop {
+                cause: StopCause::Disconnected,
+                ..
+            },
+            Event::Abort { .. }
+        ]
+    ));
+    assert_eq!(desk.engine.ledger().requests.in_flight(), 0);
+}
+
+#[test]
+fn a_disconnect_on_legacy_http_does_not_cancel() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    let exchange = desk.post(&tool_call("1"));
+    desk.started();
+    lost(&mut desk, exchange, false);
+    assert!(desk.events().is_empty());
+    assert_eq!(desk.engine.ledger().requests.in_flight(), 1);
+}
+
+#[test]
+fn resume_then_window_lets_it_run_on() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    let exchange = desk.post(&tool_call("1"));
+    let key = desk.started();
+    lost(&mut desk, exchange, false);
+    desk.pass(Duration::from_secs(59));
+    desk.engine.handle_exchange_resumed(desk.now, exchange);
+    desk.pass(Duration::from_secs(600));
+    assert!(desk.events().is_empty());
+    desk.respond(key);
+    assert_eq!(desk.written_on(exchange).len(), 1);
+}
+
+#[test]
+fn window_then_resume_was_cancelled() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    let exchange = desk.post(&tool_call("1"));
+    desk.started();
+    lost(&mut desk, exchange, false);
+    desk.pass(Duration::from_secs(60));
+    desk.engine.handle_exchange_resumed(desk.now, exchange);
+    assert!(matches!(
+        desk.events()[0],
+        Event::Stop {
+            cause: StopCause::ResumeWindowPassed,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_resume_window_of_never_is_never() {
+    let mut config = server_config(Wire::Http);
+    config.spans.resume_window = None;
+    let mut desk = Desk::new(config);
+    desk.be_initialized();
+    let exchange = desk.post(&tool_call("1"));
+    desk.started();
+    lost(&mut desk, exchange, false);
+    desk.pass(Duration::from_secs(1_000_000));
+    assert!(desk.events().is_empty());
+}
+
+#[test]
+fn an_answer_given_while_the_stream_is_broken_waits_for_it() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    let exchange = desk.post(&tool_call("1"));
+    let key = desk.started();
+    lost(&mut desk, exchange, false);
+    desk.respond(key);
+    desk.engine.handle_exchange_resumed(desk.now, exchange);
+    assert_eq!(desk.written_on(exchange).len(), 1);
+    assert!(
+        desk.transmits()
+            .contains(&close(exchange, Closing::Finished))
+    );
+}
+
+#[test]
+fn an_exchange_is_finished_with_its_answer() {
+    for era in ERAS {
+        let mut desk = Desk::server(era, Wire::Http);
+        let exchange = desk.post(&tool_call_of(era, "1"));
+        let key = desk.started();
+        desk.respond(key);
+        desk.written_on(exchange);
+        assert!(
+            desk.transmits()
+                .contains(&close(exchange, Closing::Finished))
+        );
+        desk.engine.check().unwrap();
+    }
+}
+
+#[test]
+fn a_cancelled_request_on_legacy_http_ends_its_stream_silently() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    let waiting = desk.post(&tool_call("1"));
+    desk.started();
+    let cancel = desk.post(&cancel_of("1"));
+    let closed = desk.transmits();
+    assert!(closed.contains(&close(waiting, Closing::Silent)));
+    assert!(closed.contains(&close(cancel, Closing::Accepted)));
+}
+
+#[test]
+fn request_then_cancel_on_legacy_http_stops_it() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    desk.post(&tool_call("1"));
+    desk.started();
+    desk.post(&cancel_of("1"));
+    assert!(matches!(desk.events()[0], Event::Stop { .. }));
+}
+
+#[test]
+fn cancel_then_request_on_legacy_http_never_starts() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    desk.post(&cancel_of("1"));
+    let exchange = desk.post(&tool_call("1"));
+    assert!(desk.events().is_empty());
+    assert!(desk.transmits().contains(&close(exchange, Closing::Silent)));
+    assert_eq!(desk.engine.ledger().requests.ended_as(End::Cancelled), 1);
+}
+
+#[test]
+fn a_cancel_that_came_too_early_is_forgotten_after_ten_seconds() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    desk.post(&cancel_of("1"));
+    desk.pass(Duration::from_secs(10));
+    desk.post(&tool_call("1"));
+    desk.started();
+    desk.transmits();
+    assert_eq!(desk.engine.early_cancels.len(), 0);
+}
+
+#[test]
+fn only_so_many_early_cancels_are_remembered() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    for id in 0..100 {
+        desk.post(&cancel_of(&id.to_string()));
+    }
+    assert_eq!(desk.engine.early_cancels.len(), 64);
+}
+
+#[test]
+fn a_late_cancel_does_not_hit_the_next_request_with_the_same_id() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    let exchange = desk.post(&tool_call("1"));
+    let key = desk.started();
+    desk.respond(key);
+    desk.written_on(exchange);
+    desk.post(&cancel_of("1"));
+    desk.post(&tool_call("1"));
+    desk.started();
+}
+
+#[test]
+fn two_requests_with_one_id_never_meet() {
+    for era in ERAS {
+        let mut desk = Desk::server(era, Wire::Http);
+        let first = desk.post(&tool_call_of(era, "1"));
+        let first_key = desk.started();
+        let second = desk.post(&tool_call_of(era, "1"));
+        let second_key = desk.started();
+        desk.engine.respond(
+            desk.now,
+            second_key,
+            Ok(RawJson::parse(r#"{"n":2}"#).unwrap()),
+        );
+        desk.engine.respond(
+            desk.now,
+            first_key,
+            Ok(RawJson::parse(r#"{"n":1}"#).unwrap()),
+        );
+        assert!(desk.written_on(first)[0].contains(r#"{"n":1}"#));
+        assert!(desk.written_on(second)[0].contains(r#"{"n":2}"#));
+    }
+}
+
+#[test]
+fn a_cancel_that_could_mean_two_requests_means_neither() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    desk.post(&tool_call("1"));
+    desk.post(&tool_call("1"));
+    desk.events();
+    desk.post(&cancel_of("1"));
+    assert!(desk.events().is_empty());
+    assert_eq!(desk.engine.ledger().stray_cancels, 1);
+}
+
+#[test]
+fn a_modern_cancel_post_has_no_effect() {
+    let mut desk = Desk::server(Era::Modern, Wire::Http);
+    desk.post(&modern_tool_call("1"));
+    desk.started();
+    let cancel = desk.post(&cancel_of("1"));
+    assert!(desk.events().is_empty());
+    assert!(desk.transmits().contains(&close(cancel, Closing::Accepted)));
+}
+
+#[test]
+fn a_server_asks_on_the_stream_of_the_request_it_serves() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    let exchange = desk.post(&tool_call("1"));
+    let key = desk.started();
+    desk.ask(Ask {
+        serves: Some(key),
+        ..Ask::new("roots/list", RawJson::empty_object())
+    });
+    desk.call("ping");
+    assert!(desk.written_on(exchange)[0].contains("roots/list"));
+    assert!(
+        desk.written()[0].contains("ping"),
+        "what serves nobody goes to the GET stream"
+    );
+    let answer = desk.post(&answer_to("1"));
+    assert!(desk.transmits().contains(&close(answer, Closing::Accepted)));
+    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+}
+
+#[test]
+fn what_a_cancelled_request_asked_is_announced_before_its_stream_ends() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    let exchange = desk.post(&tool_call("7"));
+    let key = desk.started();
+    desk.ask(Ask {
+        serves: Some(key),
+        ..Ask::new("roots/list", RawJson::empty_object())
+    });
+    desk.written_on(exchange);
+    desk.post(&cancel_of("7"));
+    assert!(!desk.transmits().contains(&close(exchange, Closing::Silent)));
+    assert!(desk.written_on(exchange)[0].contains("notifications/cancelled"));
+    assert!(desk.transmits().contains(&close(exchange, Closing::Silent)));
+}
+
+#[test]
+fn a_malformed_post_is_answered_on_its_own_exchange() {
+    let mut desk = Desk::server(Era::Modern, Wire::Http);
+    let exchange = desk.post(r#"{"jsonrpc":"2.0","id":5,"method":7}"#);
+    let said = desk.written_on(exchange);
+    assert!(said[0].contains("-32600") && said[0].contains("\"id\":5"));
+    assert!(
+        desk.transmits()
+            .contains(&close(exchange, Closing::Finished))
+    );
+}
+
+#[test]
+fn an_exchange_with_several_requests_is_over_with_the_last() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    let exchange = desk.engine.handle_exchange_opened();
+    desk.hear_on(exchange, &tool_call("1"));
+    desk.hear_on(exchange, &tool_call("2"));
+    desk.engine.handle_input_ended(desk.now, exchange);
+    let (first, second) = (desk.started(), desk.started());
+    desk.respond(first);
+    desk.written_on(exchange);
+    assert!(
+        !desk
+            .transmits()
+            .contains(&close(exchange, Closing::Finished))
+    );
+    desk.respond(second);
+    desk.written_on(exchange);
+    assert!(
+        desk.transmits()
+            .contains(&close(exchange, Closing::Finished))
+    );
+}

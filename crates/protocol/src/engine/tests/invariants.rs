@@ -130,6 +130,14 @@ impl Engine {
                 return broken("ledger", how);
             }
         }
+        for (id, exchange) in self.exchanges.iter() {
+            let theirs = matches!(exchange.purpose, Purpose::Theirs { .. });
+            let waited_for = exchange.unanswered > 0;
+            if theirs && exchange.broken && waited_for && exchange.timer.is_none() {
+                let how = format!("{id:?} is broken, and its requests run for ever");
+                return broken("stops-with-its-caller", how);
+            }
+        }
         for (id, call) in self.requests.calls().iter() {
             let there = self.exchanges.get(call.exchange).is_some();
             if !there {

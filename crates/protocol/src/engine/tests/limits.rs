@@ -1,1 +1,173 @@
-//! Tests.
+//! **bounded**: each limit has its typed refusal.
+
+use super::*;
+
+fn ask(desk: &mut Desk, params: &str) -> Result<CallId, Outcome> {
+    let params = RawJson::parse(params.to_owned()).unwrap();
+    desk.engine
+        .request(desk.now, Ask::new("tools/call", params))
+}
+
+#[test]
+fn one_call_too_many_is_rejected() {
+    let mut config = client_config(Wire::Pipe);
+    config.limits.calls = 2;
+    let mut desk = Desk::new(config);
+    desk.connect(Era::Legacy);
+    assert!(ask(&mut desk, "{}").is_ok());
+    assert!(ask(&mut desk, "{}").is_ok());
+    let outcome = ask(&mut desk, "{}").unwrap_err();
+    assert!(matches!(
+        outcome,
+        Outcome::Rejected(Rejection::TooManyCalls { limit: 2 })
+    ));
+    let calls = &desk.engine.ledger().calls;
+    assert_eq!(
+        (calls.started(), calls.ended(), calls.in_flight()),
+        (3, 1, 2)
+    );
+}
+
+#[test]
+fn calls_are_rejected_while_too_much_waits_to_be_written_and_accepted_again_later() {
+    for wire in [Wire::Pipe, Wire::Http] {
+        let mut config = client_config(wire);
+        config.limits.queued_bytes = 1000;
+        let mut desk = Desk::new(config);
+        desk.connect(Era::Legacy);
+        let params = format!(r#"{{"text":"{}"}}"#, "x".repeat(400));
+        assert!(ask(&mut desk, &params).is_ok());
+        let on = desk.opened();
+        assert!(ask(&mut desk, &params).is_ok());
+        let outcome = ask(&mut desk, &params).unwrap_err();
+        assert!(matches!(
+            outcome,
+            Outcome::Rejected(Rejection::QueueFull { limit: 1000 })
+        ));
+        desk.written_on(on);
+        assert!(ask(&mut desk, &params).is_ok());
+    }
+}
+
+#[test]
+fn a_message_that_is_too_large_is_rejected() {
+    let mut config = client_config(Wire::Pipe);
+    config.limits.message_bytes = 200;
+    let mut desk = Desk::new(config);
+    desk.connect(Era::Legacy);
+    let params = format!(r#"{{"text":"{}"}}"#, "x".repeat(400));
+    let outcome = ask(&mut desk, &params).unwrap_err();
+    assert!(matches!(
+        outcome,
+        Outcome::Rejected(Rejection::MessageTooLarge { limit: 200 })
+    ));
+}
+
+#[test]
+fn a_withdrawn_call_makes_room() {
+    let mut config = client_config(Wire::Pipe);
+    config.limits.queued_bytes = 600;
+    let mut desk = Desk::new(config);
+    desk.connect(Era::Legacy);
+    let params = format!(r#"{{"text":"{}"}}"#, "x".repeat(400));
+    let call = ask(&mut desk, &params).unwrap();
+    assert!(ask(&mut desk, &params).is_err());
+    desk.cancel(call);
+    assert!(ask(&mut desk, &params).is_ok());
+}
+
+#[test]
+fn one_request_too_many_is_refused_at_once_and_cancels_are_still_read() {
+    let mut config = server_config(Wire::Pipe);
+    config.limits.handlers = 2;
+    let mut desk = Desk::new(config);
+    desk.be_initialized();
+    let first = desk.start("1");
+    desk.start("2");
+    desk.hear(&tool_call("3"));
+    let frame = desk.written().remove(0);
+    assert!(
+        frame.contains("-31001") && frame.contains("\"id\":3"),
+        "{frame}"
+    );
+    desk.hear(&cancel_of("1"));
+    assert!(matches!(desk.events()[0], Event::Stop { request, .. } if request == first));
+}
+
+#[test]
+fn handlers_that_are_being_stopped_still_count() {
+    let mut config = server_config(Wire::Pipe);
+    config.limits.handlers = 1;
+    let mut desk = Desk::new(config);
+    desk.be_initialized();
+    let key = desk.start("1");
+    desk.hear(&cancel_of("1"));
+    desk.events();
+    desk.hear(&tool_call("2"));
+    assert!(desk.written()[0].contains("-31001"));
+    desk.engine.handler_gone(desk.now, key);
+    desk.start("3");
+}
+
+#[test]
+fn listens_count_separately() {
+    let mut config = server_config(Wire::Pipe);
+    config.limits.handlers = 1;
+    config.limits.listens = 1;
+    let mut desk = Desk::new(config);
+    let listen = |id| modern_tool_call(id).replace("tools/call", "subscriptions/listen");
+    desk.hear(&listen("1"));
+    desk.started();
+    desk.hear(&modern_tool_call("2"));
+    desk.started();
+    desk.hear(&listen("3"));
+    assert!(desk.written()[0].contains("listens are open"));
+}
+
+#[test]
+fn a_server_stops_reading_only_while_its_answers_pile_up() {
+    let mut config = server_config(Wire::Pipe);
+    config.limits.queued_bytes = 300;
+    let mut desk = Desk::new(config);
+    desk.be_initialized();
+    for id in 1..=8 {
+        let key = desk.start(&id.to_string());
+        desk.respond(key);
+    }
+    assert!(!desk.engine.wants_input());
+    desk.written();
+    assert!(desk.engine.wants_input());
+}
+
+#[test]
+fn a_client_never_stops_reading() {
+    let mut config = client_config(Wire::Pipe);
+    config.limits.queued_bytes = 300;
+    let mut desk = Desk::new(config);
+    desk.connect(Era::Legacy);
+    for id in 1..=8 {
+        desk.hear(&tool_call(&id.to_string()));
+        let key = desk.started();
+        desk.respond(key);
+    }
+    assert!(desk.engine.wants_input());
+}
+
+#[test]
+fn what_a_handler_says_is_refused_while_too_much_waits_but_its_answer_is_not() {
+    let mut config = server_config(Wire::Pipe);
+    config.limits.queued_bytes = 250;
+    let mut desk = Desk::new(config);
+    desk.be_initialized();
+    let key = desk.start("1");
+    let mut refused = None;
+    for step in 1..10 {
+        let said = desk
+            .engine
+            .progress(desk.now, key, f64::from(step), None, None);
+        refused = refused.or(said.err());
+    }
+    assert_eq!(refused, Some(Rejection::QueueFull { limit: 250 }));
+    desk.respond(key);
+    assert!(desk.written().last().unwrap().contains("\"result\""));
+}

@@ -1,1 +1,266 @@
-//! Tests.
+//! Requests of the peer: the door, the handler, the last word.
+
+use super::*;
+use crate::jsonrpc::ErrorObject;
+
+#[test]
+fn a_request_gets_one_answer_after_its_progress() {
+    for era in ERAS {
+        let mut desk = Desk::server(era, Wire::Pipe);
+        desk.hear(&tool_call_of(era, "\"a\""));
+        let key = desk.started();
+        for step in 1..=200 {
+            let step = f64::from(step);
+            desk.engine
+                .progress(desk.now, key, step, Some(200.0), None)
+                .unwrap();
+        }
+        desk.respond(key);
+        let frames = desk.written();
+        assert_eq!(frames.len(), 201);
+        for (at, frame) in frames[..200].iter().enumerate() {
+            let expected = format!(r#""progressToken":"a","progress":{},"total":200"#, at + 1);
+            assert!(frame.contains(&expected), "order: {frame}");
+        }
+        assert_eq!(
+            frames[200],
+            r#"{"jsonrpc":"2.0","id":"a","result":{"content":[]}}"#
+        );
+        desk.engine.check().unwrap();
+    }
+}
+
+#[test]
+fn progress_that_does_not_grow_is_dropped_and_counted() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    for value in [1.0, 1.0, 0.5, f64::NAN, f64::INFINITY, 2.0] {
+        desk.engine
+            .progress(desk.now, key, value, None, None)
+            .unwrap();
+    }
+    assert_eq!(desk.written().len(), 2);
+    assert_eq!(desk.engine.ledger().stale_progress, 4);
+}
+
+#[test]
+fn progress_for_a_request_without_a_token_is_not_written() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    desk.hear(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#);
+    let key = desk.started();
+    desk.engine
+        .progress(desk.now, key, 1.0, None, None)
+        .unwrap();
+    assert!(desk.written().is_empty());
+}
+
+#[test]
+fn a_duplicate_id_is_refused_and_the_first_is_untouched() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    desk.hear(&tool_call("1"));
+    assert!(desk.events().is_empty());
+    assert!(desk.written()[0].contains("-32600"));
+    desk.hear(&cancel_of("1"));
+    assert!(matches!(desk.events()[0], Event::Stop { request, .. } if request == key));
+}
+
+#[test]
+fn the_string_seven_is_another_id() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    desk.start("7");
+    desk.start("\"7\"");
+    desk.hear(&cancel_of("\"7\""));
+    assert_eq!(desk.engine.ledger().requests.in_flight(), 1);
+    assert_eq!(desk.engine.ledger().stray_cancels, 0);
+}
+
+#[test]
+fn an_id_can_be_used_again_once_its_request_is_over() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    desk.respond(key);
+    desk.written();
+    desk.start("1");
+}
+
+#[test]
+fn strays_are_quiet() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    desk.respond(key);
+    desk.written();
+    let before = desk.engine.fingerprint();
+    for stray in [
+        cancel_of("1"),
+        cancel_of("2"),
+        cancel_of("\"1\""),
+        cancel_of("null"),
+        cancel_of("1.5"),
+        cancel_of("{}"),
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#.into(),
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}"#.into(),
+    ] {
+        desk.hear(&stray);
+    }
+    assert_eq!(desk.engine.fingerprint(), before);
+    assert_eq!(desk.engine.ledger().stray_cancels, 8);
+}
+
+#[test]
+fn a_panicking_handler_ends_its_request_and_nothing_else() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let first = desk.start("1");
+    let second = desk.start("2");
+    desk.engine.handler_gone(desk.now, first);
+    desk.respond(second);
+    let frames = desk.written();
+    assert_eq!(
+        frames[0],
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"internal error"}}"#
+    );
+    assert!(frames[1].contains("\"result\""));
+}
+
+#[test]
+fn a_plain_handler_is_dropped_at_once_and_one_with_its_token_after_its_grace() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let plain = desk.start("1");
+    let careful = desk.start("2");
+    let own = desk.start("3");
+    let hasty = desk.start("4");
+    desk.engine.grant_grace(careful, None);
+    desk.engine.grant_grace(own, Some(Duration::from_secs(5)));
+    desk.engine.grant_grace(hasty, Some(Duration::ZERO));
+    for id in ["1", "2", "3", "4"] {
+        desk.hear(&cancel_of(id));
+    }
+    assert_eq!(aborted(&mut desk), [plain, hasty]);
+    desk.pass(Duration::from_secs(1));
+    assert_eq!(aborted(&mut desk), [careful]);
+    desk.pass(Duration::from_secs(4));
+    assert_eq!(aborted(&mut desk), [own]);
+}
+
+fn aborted(desk: &mut Desk) -> Vec<RequestKey> {
+    desk.events()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Abort { request } => Some(request),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_blocking_handler_counts_until_it_returns() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    desk.hear(&cancel_of("1"));
+    assert_eq!(desk.engine.ledger().requests.in_flight(), 0);
+    assert_eq!(desk.engine.handlers(), 1);
+    desk.respond(key);
+    assert_eq!(desk.engine.handlers(), 0);
+    assert!(desk.written().is_empty());
+}
+
+#[test]
+fn what_a_handler_says_after_its_answer_goes_nowhere() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    desk.respond(key);
+    desk.engine
+        .progress(desk.now, key, 1.0, None, None)
+        .unwrap();
+    desk.engine
+        .notify(desk.now, Some(key), "notifications/message", None)
+        .unwrap();
+    desk.respond(key);
+    assert_eq!(desk.written().len(), 1);
+    assert_eq!(desk.engine.ledger().silenced, 3);
+}
+
+#[test]
+fn a_call_on_behalf_of_a_request_that_is_over_never_begins() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    desk.hear(&cancel_of("1"));
+    let ask = Ask {
+        serves: Some(key),
+        ..Ask::new("roots/list", RawJson::empty_object())
+    };
+    let outcome = desk.engine.request(desk.now, ask).unwrap_err();
+    assert!(matches!(
+        outcome,
+        Outcome::Cancelled {
+            sent: Sent::Never,
+            ..
+        }
+    ));
+    assert!(desk.written().is_empty());
+}
+
+#[test]
+fn a_modern_server_cannot_send_requests() {
+    let mut desk = Desk::server(Era::Modern, Wire::Pipe);
+    desk.hear(&modern_tool_call("1"));
+    let key = desk.started();
+    let ask = Ask {
+        serves: Some(key),
+        ..Ask::new("roots/list", RawJson::empty_object())
+    };
+    let outcome = desk.engine.request(desk.now, ask).unwrap_err();
+    assert!(matches!(outcome, Outcome::Rejected(Rejection::NotAllowed)));
+}
+
+#[test]
+fn both_eras_are_answered_on_one_pipe() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    desk.hear(&tool_call("1"));
+    desk.hear(&modern_tool_call("2"));
+    let eras: Vec<Era> = desk
+        .events()
+        .iter()
+        .map(|event| match event {
+            Event::Request(incoming) => incoming.era(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(eras, ERAS);
+}
+
+#[test]
+fn ping_is_answered_at_once() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    desk.hear(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    assert!(desk.events().is_empty());
+    assert_eq!(desk.written(), [r#"{"jsonrpc":"2.0","id":1,"result":{}}"#]);
+}
+
+#[test]
+fn a_bad_message_spoils_that_message() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    desk.hear("{");
+    desk.hear(r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":[]}"#);
+    let frames = desk.written();
+    assert!(frames[0].contains("-32700") && !frames[0].contains("\"id\""));
+    assert!(frames[1].contains("-32600") && frames[1].contains("\"id\":8"));
+    desk.respond(key);
+    assert_eq!(desk.written().len(), 1);
+}
+
+#[test]
+fn a_handlers_error_is_written_with_its_data() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    let error = ErrorObject::new(-32602, "no such tool").with_data(done());
+    desk.engine.respond(desk.now, key, Err(error));
+    assert_eq!(
+        desk.written(),
+        [
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no such tool","data":{"content":[]}}}"#
+        ]
+    );
+    assert_eq!(desk.engine.ledger().requests.ended_as(End::Refused), 1);
+}
