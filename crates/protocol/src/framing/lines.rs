@@ -39,8 +39,18 @@ pub struct Oversize {
     pub limit: usize,
 }
 
-/// Some editors and shells put it at the start of a stream.
-pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// Some editors and shells put a byte-order mark at the start of a stream: takes it away. False as
+/// long as it cannot be told whether there is one.
+pub(super) fn skip_byte_order_mark(buffer: &mut BytesMut, at_start: &mut bool) -> bool {
+    const MARK: &[u8] = b"\xEF\xBB\xBF";
+    if *at_start && buffer.starts_with(MARK) {
+        buffer.advance(MARK.len());
+    } else if *at_start && MARK.starts_with(buffer) {
+        return false;
+    }
+    *at_start = false;
+    true
+}
 
 impl LineDecoder {
     /// A decoder for lines of at most `limit` bytes, the newline not counted.
@@ -66,6 +76,9 @@ impl LineDecoder {
 
     /// The next whole line, or what was skipped in its place; `None` if more bytes are needed.
     pub fn next_line(&mut self) -> Option<Result<Bytes, Oversize>> {
+        if !skip_byte_order_mark(&mut self.buffer, &mut self.at_start) {
+            return None;
+        }
         loop {
             let unsearched = &self.buffer[self.searched..];
             let Some(newline) = unsearched.iter().position(|byte| *byte == b'\n') else {
@@ -79,7 +92,7 @@ impl LineDecoder {
             if let Some(oversize) = self.oversize(&line) {
                 return Some(Err(oversize));
             }
-            self.strip(&mut line);
+            strip(&mut line);
             if !line.is_empty() {
                 return Some(Ok(line.freeze()));
             }
@@ -95,7 +108,7 @@ impl LineDecoder {
         if let Some(oversize) = self.oversize(&tail) {
             return Some(Err(oversize));
         }
-        self.strip(&mut tail);
+        strip(&mut tail);
         (!tail.is_empty()).then(|| Ok(tail.freeze()))
     }
 
@@ -117,20 +130,16 @@ impl LineDecoder {
             self.buffer.advance(dropped);
             self.searched = self.buffer.len();
             *self.skipping.get_or_insert(0) += dropped;
-            self.at_start = false;
         }
     }
+}
 
-    fn strip(&mut self, line: &mut BytesMut) {
-        if line.ends_with(b"\r") {
-            line.truncate(line.len() - 1);
-        }
-        if self.at_start && line.starts_with(BYTE_ORDER_MARK) {
-            line.advance(BYTE_ORDER_MARK.len());
-        }
-        self.at_start = false;
-        if line.trim_ascii().is_empty() {
-            line.clear();
-        }
+/// Takes away the rest of the line's end, and everything if that was all.
+fn strip(line: &mut BytesMut) {
+    if line.ends_with(b"\r") {
+        line.truncate(line.len() - 1);
+    }
+    if line.trim_ascii().is_empty() {
+        line.clear();
     }
 }

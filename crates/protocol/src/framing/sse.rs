@@ -7,7 +7,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::Oversize;
-use super::lines::BYTE_ORDER_MARK;
+use super::lines::skip_byte_order_mark;
 
 /// One event of a stream.
 ///
@@ -159,6 +159,9 @@ impl SseDecoder {
     }
 
     fn next_line(&mut self) -> Option<BytesMut> {
+        if !skip_byte_order_mark(&mut self.buffer, &mut self.at_start) {
+            return None;
+        }
         if self.after_cr && self.buffer.first() == Some(&b'\n') {
             self.buffer.advance(1);
             self.searched = self.searched.saturating_sub(1);
@@ -169,27 +172,19 @@ impl SseDecoder {
             self.drop_if_over_limit();
             return None;
         };
-        let mut line = self.buffer.split_to(self.searched + end);
+        let line = self.buffer.split_to(self.searched + end);
         self.after_cr = self.buffer[0] == b'\r';
         self.buffer.advance(1);
         self.searched = 0;
-        if std::mem::take(&mut self.at_start) && line.starts_with(BYTE_ORDER_MARK) {
-            line.advance(BYTE_ORDER_MARK.len());
-        }
         Some(line)
     }
 
     fn drop_if_over_limit(&mut self) {
-        let mark = match self.at_start && self.buffer.starts_with(BYTE_ORDER_MARK) {
-            true => BYTE_ORDER_MARK.len(),
-            false => 0,
-        };
-        if self.buffer.len() - mark > self.limit.saturating_sub(self.size) {
-            self.size += self.buffer.len() - mark;
+        if self.buffer.len() > self.limit.saturating_sub(self.size) {
+            self.size += self.buffer.len();
             self.buffer.clear();
             self.searched = 0;
             self.mid_line = true;
-            self.at_start = false;
             self.after_cr = false;
         }
     }
