@@ -1,52 +1,82 @@
 //! libFuzzer on stable Rust.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::step::{self, cargo, root};
 
 /// What `cargo fuzz` would pass, less the sanitizers, which need a nightly compiler. There is no
 /// unsafe code for them to look at.
-const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
 
-/// Runs each target for so many seconds. New finds go into the build directory; what is worth
-/// keeping is moved to `fuzz/corpus/` by hand, and stays small.
+/// Runs each target for so many seconds, after it has shown that a planted bug is found. New finds
+/// go into the build directory; what is worth keeping is moved to `fuzz/corpus/` by hand.
 pub(crate) fn run(seconds: u64) -> Result<(), String> {
-    let folder = root().join("fuzz");
-    let manifest = folder.join("Cargo.toml");
-    let manifest = manifest.to_str().ok_or("the path must be text")?;
-    let target = host()?;
-    let mut build = cargo(&["build", "--release", "--manifest-path", manifest]);
-    // With `--target`, the flags are not applied to build scripts.
-    build.args(["--target", &target]).env("RUSTFLAGS", COVERAGE);
-    step::run("build the targets", &mut build)?;
-    for name in targets(&folder)? {
-        let binary = folder
-            .join("target")
-            .join(&target)
-            .join("release")
-            .join(&name);
-        let found = folder.join("target/corpus").join(&name);
-        std::fs::create_dir_all(&found).map_err(|error| error.to_string())?;
-        let mut fuzz = std::process::Command::new(binary);
-        fuzz.current_dir(&folder)
-            .arg(found)
-            .arg(folder.join("corpus").join(&name))
-            .arg(format!("-dict={}", folder.join("mcp.dict").display()))
-            .arg(format!("-max_total_time={seconds}"))
-            .args(["-max_len=4096", "-print_final_stats=1", "-verbosity=0"])
-            .arg(format!(
-                "-artifact_prefix={}/",
-                folder.join("target").display()
-            ));
+    control()?;
+    let binaries = build("", "target")?;
+    for name in targets()? {
+        let mut fuzz = fuzzer(&binaries, &name, seconds)?;
         step::run(&name, &mut fuzz)?;
     }
     Ok(())
 }
 
-fn targets(folder: &Path) -> Result<Vec<String>, String> {
-    let entries = std::fs::read_dir(folder.join("targets")).map_err(|error| error.to_string())?;
+/// A fuzzer that finds nothing proves nothing, unless it finds what is there.
+fn control() -> Result<(), String> {
+    let binaries = build("--cfg belay_planted", "target/planted")?;
+    println!("\n── control: a planted bug");
+    let found = fuzzer(&binaries, "envelope", 60)?
+        .output()
+        .map_err(|error| error.to_string())?;
+    let log = String::from_utf8_lossy(&found.stderr);
+    match !found.status.success() && log.contains("the planted bug was found") {
+        true => {
+            println!("── control: found");
+            Ok(())
+        }
+        false => Err("the fuzzer did not find the planted bug in 60 s".into()),
+    }
+}
+
+/// Builds all targets, and tells where they are.
+fn build(cfg: &str, folder: &str) -> Result<PathBuf, String> {
+    let host = host()?;
+    let folder = fuzz().join(folder);
+    let mut build = cargo(&["build", "--release"]);
+    build
+        .current_dir(fuzz())
+        // With `--target`, the flags are not applied to build scripts.
+        .args(["--target", &host])
+        .env("CARGO_TARGET_DIR", &folder)
+        .env("RUSTFLAGS", format!("--cfg fuzzing {cfg} {COVERAGE}"));
+    step::run(&format!("build the targets {cfg}"), &mut build)?;
+    Ok(folder.join(host).join("release"))
+}
+
+fn fuzzer(binaries: &Path, name: &str, seconds: u64) -> Result<Command, String> {
+    let found = fuzz().join("target/corpus").join(name);
+    std::fs::create_dir_all(&found).map_err(|error| error.to_string())?;
+    let artifacts = fuzz().join("target");
+    let mut command = Command::new(binaries.join(name));
+    command
+        .current_dir(fuzz())
+        .arg(found)
+        .arg(fuzz().join("corpus").join(name))
+        .arg(format!("-dict={}", fuzz().join("mcp.dict").display()))
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .args(["-max_len=4096", "-print_final_stats=1", "-verbosity=0"]);
+    Ok(command)
+}
+
+fn fuzz() -> PathBuf {
+    root().join("fuzz")
+}
+
+fn targets() -> Result<Vec<String>, String> {
+    let entries = std::fs::read_dir(fuzz().join("targets")).map_err(|error| error.to_string())?;
     let mut names: Vec<String> = entries
         .filter_map(|entry| Some(entry.ok()?.path().file_stem()?.to_str()?.to_owned()))
         .collect();
@@ -55,8 +85,10 @@ fn targets(folder: &Path) -> Result<Vec<String>, String> {
 }
 
 fn host() -> Result<String, String> {
-    let mut rustc = std::process::Command::new("rustc");
-    let version = step::output("rustc", rustc.args(["--version", "--verbose"]))?;
+    let version = step::output(
+        "rustc",
+        Command::new("rustc").args(["--version", "--verbose"]),
+    )?;
     version
         .lines()
         .find_map(|line| line.strip_prefix("host: "))

@@ -112,11 +112,11 @@ pub(super) fn notification(method: &str, params: Option<&RawJson>) -> Bytes {
 }
 
 pub(super) fn answer(id: &RequestId, answer: &Result<RawJson, ErrorObject>) -> Bytes {
-    let room = answer.as_ref().map_or(64, |result| result.as_bytes().len());
-    FrameWriter::with_room_for(room)
-        .id(id)
-        .body(answer)
-        .finish()
+    let writer = match answer {
+        Ok(result) => FrameWriter::for_result(id, result),
+        Err(_) => FrameWriter::new(),
+    };
+    writer.id(id).body(answer).finish()
 }
 
 /// An error for something whose id could not be read.

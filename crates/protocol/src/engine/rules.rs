@@ -169,7 +169,7 @@ impl RequestMeta {
                 ))),
             };
         };
-        let Ok(requested) = version.decode::<String>() else {
+        let Some(requested) = version.as_text() else {
             let key = meta_key::PROTOCOL_VERSION;
             return Err(invalid_params(format!("`_meta`: `{key}` must be a string")));
         };

@@ -18,9 +18,26 @@ impl FrameWriter {
 
     /// `payload` is how many bytes will follow beside the envelope: one allocation then suffices.
     pub(crate) fn with_room_for(payload: usize) -> Self {
-        let mut buffer = Vec::with_capacity(payload + 96);
+        Self::with_capacity(payload + 96)
+    }
+
+    fn with_capacity(capacity: usize) -> Self {
+        let mut buffer = Vec::with_capacity(capacity);
         buffer.extend_from_slice(br#"{"jsonrpc":"2.0""#);
         Self { buffer }
+    }
+
+    /// Room for just this answer, so that the buffer becomes the frame as it is.
+    pub(crate) fn for_result(id: &RequestId, result: &RawJson) -> Self {
+        const ENVELOPE: usize = r#"{"jsonrpc":"2.0","id":,"result":}"#.len();
+        let id = match id {
+            RequestId::Number(number) => {
+                let digits = number.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
+                digits as usize + usize::from(*number < 0)
+            }
+            RequestId::String(string) => string.len() + 2,
+        };
+        Self::with_capacity(ENVELOPE + id + result.as_bytes().len())
     }
 
     pub(crate) fn id(mut self, id: &RequestId) -> Self {

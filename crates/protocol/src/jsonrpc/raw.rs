@@ -1,5 +1,6 @@
 //! JSON that has been checked and is kept as text.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::scan::{Fault, MAX_DEPTH, Scanner};
+use super::scan::{Fault, MAX_DEPTH, Scanner, unescape};
 
 /// A JSON value that is known to be well formed and is decoded only when somebody wants it.
 ///
@@ -54,7 +55,7 @@ impl RawJson {
     /// For bytes that a [`Scanner`] has just walked over, or that `serde_json` has just written.
     pub(super) fn from_scanned(bytes: Bytes) -> Self {
         // Inside strings a newline is always escaped, so the ones found here are white space.
-        if !bytes.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        if !bytes.contains(&b'\n') && !bytes.contains(&b'\r') {
             return Self(bytes);
         }
         let spaces_for_newlines = |byte: &u8| match byte {
@@ -91,6 +92,12 @@ impl RawJson {
                 Ok::<(), Fault>(())
             })
             .expect("invariant 1: the value is well formed");
+    }
+
+    /// The text of a string, decoded only if it has escapes; `None` if this is not a string.
+    pub fn as_text(&self) -> Option<Cow<'_, str>> {
+        let quoted = self.as_str().strip_prefix('"')?;
+        quoted.strip_suffix('"').map(unescape)
     }
 
     /// Whether the value is an object, as `params` and results are in MCP.

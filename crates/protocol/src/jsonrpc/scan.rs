@@ -63,13 +63,14 @@ impl<'a> Scanner<'a> {
 
     /// The first byte that is not white space.
     pub(super) fn peek(&mut self) -> Option<u8> {
-        let rest = &self.text.as_bytes()[self.at..];
-        let blank = rest
-            .iter()
-            .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
-            .count();
-        self.at += blank;
-        rest.get(blank).copied()
+        let bytes = self.text.as_bytes();
+        while let Some(byte) = bytes.get(self.at) {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                _ => return Some(*byte),
+            }
+        }
+        None
     }
 
     /// Walks over an object and hands out its members; the object is what comes next.
@@ -197,11 +198,16 @@ impl<'a> Scanner<'a> {
         self.at += 1;
         let start = self.at;
         loop {
-            match bytes.get(self.at) {
+            let rest = &bytes[self.at..];
+            let plain = rest
+                .iter()
+                .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
+                .unwrap_or(rest.len());
+            self.at += plain;
+            match rest.get(plain) {
                 Some(b'"') => break,
                 Some(b'\\') => self.escape()?,
-                Some(0..0x20) => return Err(self.expected("no control character in a string")),
-                Some(_) => self.at += 1,
+                Some(_) => return Err(self.expected("no control character in a string")),
                 None => return Err(self.expected("the end of a string")),
             }
         }
