@@ -28,6 +28,7 @@ fn control() -> Result<(), String> {
     let binaries = build("--cfg belay_planted", "target/planted")?;
     println!("\n── control: a planted bug");
     let found = fuzzer(&binaries, "envelope", 60)?
+        .arg("-seed=1")
         .output()
         .map_err(|error| error.to_string())?;
     let log = String::from_utf8_lossy(&found.stderr);
@@ -56,7 +57,7 @@ fn build(cfg: &str, folder: &str) -> Result<PathBuf, String> {
 }
 
 fn fuzzer(binaries: &Path, name: &str, seconds: u64) -> Result<Command, String> {
-    let found = fuzz().join("target/corpus").join(name);
+    let found = binaries.join("corpus").join(name);
     std::fs::create_dir_all(&found).map_err(|error| error.to_string())?;
     let artifacts = fuzz().join("target");
     let mut command = Command::new(binaries.join(name));

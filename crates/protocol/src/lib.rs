@@ -1,10 +1,19 @@
-//! The Model Context Protocol without I/O.
-#![doc = "
-```text
- bytes ──► framing ──► jsonrpc ──► engine ──► events      (to the application)
- bytes ◄── framing ◄── jsonrpc ◄── engine ◄── verbs       (from the application)
-```
-"]
+//! The Model Context Protocol without I/O: what messages look like, and how requests live and end.
+//!
+//! ```text
+//!   bytes ──► framing ──► jsonrpc ──► engine ──► events     to the application
+//!   bytes ◄── framing ◄── jsonrpc ◄── engine ◄── verbs      from the application
+//! ```
+//!
+//! - [`framing`] cuts bytes into frames: lines, and server-sent events.
+//! - [`jsonrpc`] turns a frame into a message, or into one precise fault.
+//! - [`types`] is what messages say, in both eras of the protocol.
+//! - [`engine`] is the life of a request: where it begins, and the eight ways in which it can end.
+//!
+//! There is no tokio here, no socket, no clock and no thread. Whoever drives the engine reads,
+//! writes, spawns and waits; the engine decides.
+
+#![cfg_attr(doctest, doc = include_str!("../../../README.md"))]
 
 pub mod engine;
 pub mod framing;

@@ -162,7 +162,7 @@ impl Engine {
             && self.events.is_empty()
             && self.transmits.is_empty()
             && self.early_cancels.len() == 0
-            && matches!(self.closing.refuses_requests(), false)
+            && !self.closing.refuses_requests()
     }
 
     fn check_holds_nothing(&self) -> Result<(), Broken> {

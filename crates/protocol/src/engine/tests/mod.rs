@@ -162,13 +162,6 @@ impl Desk {
         frames
     }
 
-    fn waiting(&self) -> Vec<String> {
-        self.engine
-            .queued(LINK)
-            .map(|frame| String::from_utf8(frame.to_vec()).unwrap())
-            .collect()
-    }
-
     fn events(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.engine.poll_event()).collect()
     }
