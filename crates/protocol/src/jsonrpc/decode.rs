@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::scan::{self, Key, Scanner};
+use super::scan::{self, Scanner, Written};
 use super::{
     DecodeError, DecodeFault, ErrorObject, Message, Notification, RawJson, Request, RequestId,
     Response, Text,
@@ -97,7 +97,7 @@ impl Envelope {
         Ok(())
     }
 
-    fn member(&mut self, key: &Key<'_>, value: Range<usize>) -> Result<(), DecodeFault> {
+    fn member(&mut self, key: &Written<'_>, value: Range<usize>) -> Result<(), DecodeFault> {
         let name = key.unescaped();
         let field = match &*name {
             "jsonrpc" => &mut self.jsonrpc,
