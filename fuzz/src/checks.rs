@@ -101,7 +101,7 @@ pub(crate) fn engine(input: &[u8]) {
                 }
             }
             b"!write" => {
-                engine.handle_write_begun(now, exchange);
+                engine.begin_write(now, exchange);
                 engine.handle_write_done(now, exchange);
             }
             b"!respond" => {

@@ -68,7 +68,7 @@ fn server() -> Engine {
     let mut engine = Engine::new(Config::server(me, ServerCapabilities::new(), Wire::Pipe));
     let initialize = decode(&INITIALIZE.into(), 64).expect("it is well formed");
     engine.handle_message(Time::START, LINK, initialize);
-    engine.handle_write_begun(Time::START, LINK);
+    engine.begin_write(Time::START, LINK);
     engine.handle_write_done(Time::START, LINK);
     engine
 }
@@ -84,7 +84,7 @@ fn serve(engine: &mut Engine, frame: &Bytes, result: &RawJson) {
     engine.respond(now, incoming.key, Ok(result.clone()));
     while engine.poll_transmit().is_some() {}
     black_box(engine.queued(LINK).next());
-    engine.handle_write_begun(now, LINK);
+    engine.begin_write(now, LINK);
     engine.handle_write_done(now, LINK);
 }
 

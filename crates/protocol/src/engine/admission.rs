@@ -10,7 +10,9 @@ use crate::types::{Era, ProgressToken, ProtocolVersion, Request as _, error_code
 use super::exchange::{Frame, Owner, Purpose};
 use super::requests::{Kind, Serving, Stage};
 use super::rules::{self, RequestMeta};
-use super::{Closing, End, Engine, Event, ExchangeId, Incoming, RequestKey, Role, Time, frame};
+use super::{
+    Closing, End, Engine, Event, ExchangeId, Incoming, RequestKey, Role, Time, Wire, frame,
+};
 
 /// What becomes of a request that is not refused.
 enum Admission {
@@ -21,7 +23,7 @@ enum Admission {
         token: Option<ProgressToken>,
     },
     /// The engine answers it by itself.
-    AtOnce(Kind, Result<RawJson, ErrorObject>),
+    AtOnce(Kind, ProtocolVersion, Result<RawJson, ErrorObject>),
     /// Its cancel was here before it.
     CancelledEarly,
 }
@@ -31,9 +33,10 @@ impl Engine {
     pub(super) fn handle_request(&mut self, now: Time, exchange: ExchangeId, request: Request) {
         if self.config.role() == Role::Client && self.handshake.is_modern() {
             // 2026-07-28, basic/transports: a server must not ask, a client must not answer.
-            self.requests.ledger.ignored_requests += 1;
-            self.requests.refuse_serving(End::Rejected);
-            return;
+            return self.ignore_request();
+        }
+        if self.is_client() && self.answers_pile_up() {
+            return self.ignore_request();
         }
         match self.admit(exchange, &request) {
             Ok(Admission::ToHandler {
@@ -53,8 +56,14 @@ impl Engine {
                     params: request.params,
                 }));
             }
-            Ok(Admission::AtOnce(kind, answer)) => {
-                self.answer_at_once(now, exchange, request, kind, &answer);
+            Ok(Admission::AtOnce(kind, version, answer)) => {
+                let bytes = frame::answer(&request.id, &answer);
+                let serving = Serving {
+                    stage: Stage::Answering(Stage::end_of(&answer)),
+                    ..Serving::new(request.id, kind, exchange, version, None)
+                };
+                let key = self.begin_serving(now, serving);
+                self.push_answer(now, key, bytes);
             }
             Ok(Admission::CancelledEarly) => {
                 self.requests.refuse_serving(End::Cancelled);
@@ -67,6 +76,12 @@ impl Engine {
         }
     }
 
+    /// A client must go on reading, whatever a server does (**bounded**).
+    fn ignore_request(&mut self) {
+        self.requests.ledger.ignored_requests += 1;
+        self.requests.refuse_serving(End::Rejected);
+    }
+
     fn admit(&mut self, exchange: ExchangeId, request: &Request) -> Result<Admission, ErrorObject> {
         if self.is_duplicate(exchange, request) {
             let problem = "this id is in use by a request in flight";
@@ -75,19 +90,24 @@ impl Engine {
         if self.closing.refuses_requests() {
             return Err(ErrorObject::new(error_code::SHUTTING_DOWN, "shutting down"));
         }
+        if self.config.wire == Wire::Http && self.answers_pile_up() {
+            let problem = "overloaded: too many answers wait to be read; send it again later";
+            return Err(ErrorObject::new(error_code::OVERLOADED, problem));
+        }
         let meta = RequestMeta::read(request.params.as_ref())?;
         if request.method == *Initialize::METHOD {
             let answer = self.introduce_legacy(request.params.as_ref());
-            return Ok(Admission::AtOnce(Kind::Initialize, answer));
+            let version = ProtocolVersion::LATEST_LEGACY;
+            return Ok(Admission::AtOnce(Kind::Initialize, version, answer));
         }
         let version = self.request_version(&meta, request)?;
         if request.method == *Ping::METHOD && version.era() == Era::Legacy {
             let answer = Ok(RawJson::empty_object());
-            return Ok(Admission::AtOnce(Kind::Ordinary, answer));
+            return Ok(Admission::AtOnce(Kind::Ordinary, version, answer));
         }
         if request.method == *Discover::METHOD && !self.is_client() {
             let answer = self.introduce_modern();
-            return Ok(Admission::AtOnce(Kind::Ordinary, answer));
+            return Ok(Admission::AtOnce(Kind::Ordinary, version, answer));
         }
         if self.was_cancelled_early(&request.id) {
             return Ok(Admission::CancelledEarly);
@@ -142,25 +162,6 @@ impl Engine {
         }
     }
 
-    /// What the engine answers by itself, without a handler.
-    fn answer_at_once(
-        &mut self,
-        now: Time,
-        exchange: ExchangeId,
-        request: Request,
-        kind: Kind,
-        answer: &Result<RawJson, ErrorObject>,
-    ) {
-        let bytes = frame::answer(&request.id, answer);
-        let version = ProtocolVersion::LATEST_LEGACY;
-        let serving = Serving {
-            stage: Stage::Answering(Stage::end_of(answer)),
-            ..Serving::new(request.id, kind, exchange, version, None)
-        };
-        let key = self.begin_serving(now, serving);
-        self.push_answer(now, key, bytes);
-    }
-
     fn begin_serving(&mut self, now: Time, serving: Serving) -> RequestKey {
         let (on, works) = (serving.exchange, serving.stage == Stage::Admitted);
         let key = self.requests.begin_serving(serving);
@@ -173,15 +174,10 @@ impl Engine {
         key
     }
 
-    /// Writes an error for something that never became a request. A client that is flooded with
-    /// requests by a server which reads nothing does not even do that: it must go on reading.
+    /// Writes an error for something that never became a request, unless nobody reads what there is
+    /// already.
     pub(super) fn refuse(&mut self, now: Time, exchange: ExchangeId, bytes: Bytes) {
-        let limit = self.config.limits.queued_bytes;
-        let full = self
-            .exchanges
-            .get(exchange)
-            .is_none_or(|exchange| exchange.queue.answer_bytes() > limit);
-        if full {
+        if self.answers_pile_up() && self.config.wire == Wire::Pipe {
             self.requests.ledger.ignored_requests += 1;
             return;
         }

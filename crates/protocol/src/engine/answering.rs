@@ -31,9 +31,9 @@ impl Engine {
     /// more: then it goes nowhere (**silence**).
     pub fn respond(&mut self, now: Time, key: RequestKey, answer: Result<RawJson, ErrorObject>) {
         self.handler_ended(key);
-        match self.requests.serving(key).map(|serving| serving.stage) {
-            Some(Stage::Admitted | Stage::Running) => self.answer(now, key, &answer),
-            _ => self.requests.ledger.silenced += 1,
+        match self.speaking(key) {
+            Some(_) => self.answer(now, key, &answer),
+            None => {}
         }
         self.settle(now);
     }
@@ -104,7 +104,8 @@ impl Engine {
     /// Gives a handler a deadline: when it passes, `answer` is sent in its stead, and it is stopped.
     pub fn set_deadline(&mut self, now: Time, key: RequestKey, after: Duration, answer: RawJson) {
         let until = now + after;
-        if let Some(serving) = self.requests.serving_mut(key) {
+        let working = self.requests.serving_mut(key);
+        if let Some(serving) = working.filter(|serving| serving.stage.is_working()) {
             let before = serving.deadline.replace((until, answer));
             let before = before.map(|(until, _)| until);
             self.timers.reset(Timer::Request(key), before, Some(until));
@@ -113,6 +114,15 @@ impl Engine {
 
     /// Puts the last word on a request into the queue.
     fn answer(&mut self, now: Time, key: RequestKey, answer: &Result<RawJson, ErrorObject>) {
+        let limit = self.config.limits.message_bytes;
+        if answer
+            .as_ref()
+            .is_ok_and(|result| result.as_bytes().len() > limit)
+        {
+            let problem = format!("the answer is larger than {limit} bytes");
+            let error = ErrorObject::new(error_code::INTERNAL_ERROR, problem);
+            return self.answer(now, key, &Err(error));
+        }
         self.give_up_children(now, key, By::Caller);
         let Some(serving) = self.requests.serving_mut(key) else {
             return;
@@ -153,7 +163,7 @@ impl Engine {
         if let Some(exchange) = self.exchanges.get_mut(serving.exchange) {
             exchange.unanswered -= 1;
         }
-        if matches!(serving.stage, Stage::Admitted | Stage::Running) {
+        if serving.stage.is_working() {
             self.work_ended(now, serving.exchange);
         }
         self.remember_over(now, &serving.id);
@@ -212,10 +222,16 @@ impl Engine {
 
     fn answer_instead(&mut self, now: Time, key: RequestKey, answer: &RawJson, cause: StopCause) {
         let stage = self.requests.serving(key).map(|serving| serving.stage);
-        self.answer(now, key, &Ok(answer.clone()));
         match stage {
-            Some(Stage::Admitted) => drop(self.handlers.gone(key)),
-            _ => self.stop_handler(now, key, cause),
+            None | Some(Stage::Answering(_)) => {}
+            Some(Stage::Admitted) => {
+                self.answer(now, key, &Ok(answer.clone()));
+                self.handlers.gone(key);
+            }
+            Some(Stage::Running) => {
+                self.answer(now, key, &Ok(answer.clone()));
+                self.stop_handler(now, key, cause);
+            }
         }
     }
 
@@ -246,7 +262,7 @@ impl Engine {
         let speaks = self
             .requests
             .serving(key)
-            .is_some_and(|serving| matches!(serving.stage, Stage::Admitted | Stage::Running));
+            .is_some_and(|serving| serving.stage.is_working());
         if !speaks {
             self.requests.ledger.silenced += 1;
             return None;
@@ -260,6 +276,9 @@ impl Engine {
         serves: Option<RequestKey>,
         bytes: Bytes,
     ) -> Result<(), Rejection> {
+        if self.is_closed() {
+            return Err(Rejection::Closed);
+        }
         self.check_bytes(bytes.len(), serves)?;
         let exchange = self.outlet(now, serves, Purpose::Lane);
         let owner = serves.map_or(Owner::Nobody, Owner::Word);

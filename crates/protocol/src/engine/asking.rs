@@ -17,21 +17,20 @@ use crate::types::Era;
 use super::deadline::{CallClocks, Timer};
 use super::exchange::{Abandoned, Frame, Owner, Purpose};
 use super::planted::{Bug, planted};
-use super::requests::{Call, Kind, Stage};
+use super::requests::{Call, Kind};
 use super::rules::{self, Announcement};
 use super::{
-    Ask, By, CallId, Closing, Deadlines, Engine, Event, Loss, LossKind, Outcome, Rejection, Sent,
-    Time, Wire, frame,
+    Ask, By, CallId, Closing, Engine, Event, Loss, LossKind, Outcome, Rejection, Sent, Time, Wire,
+    frame,
 };
 
 impl Engine {
     /// Makes a call. Its one end comes as an [`Event::Ended`], unless it is over before it began:
     /// then it is returned here, and no event follows.
     pub fn request(&mut self, now: Time, ask: Ask) -> Result<CallId, Outcome> {
-        let began = self.allow(&ask).and_then(|era| {
-            let kind = rules::kind(&ask.method);
-            self.open(now, &ask, kind, era)
-        });
+        let kind = rules::kind(&ask.method);
+        let allowed = self.allow(&ask, kind);
+        let began = allowed.and_then(|era| self.open(now, &ask, kind, era));
         if let Err(outcome) = &began {
             self.requests.refuse_call(outcome.end());
         }
@@ -53,7 +52,13 @@ impl Engine {
     }
 
     /// Whether a call may be made now, and in which era.
-    fn allow(&self, ask: &Ask) -> Result<Era, Outcome> {
+    fn allow(&self, ask: &Ask, kind: Kind) -> Result<Era, Outcome> {
+        if !ask.params.is_object() {
+            return Err(Outcome::Rejected(Rejection::ParamsNotObject));
+        }
+        if kind == Kind::Initialize {
+            return Err(Outcome::Rejected(Rejection::NotAllowed));
+        }
         if let Some(cause) = self.unreachable() {
             let sent = Sent::Never;
             return Err(Outcome::Lost { cause, sent });
@@ -66,7 +71,7 @@ impl Engine {
             };
         };
         let parent = self.requests.serving(serves);
-        match parent.filter(|parent| !matches!(parent.stage, Stage::Answering(_))) {
+        match parent.filter(|parent| parent.stage.is_working()) {
             None => Err(Outcome::Cancelled {
                 by: By::Caller,
                 reason: Some("the request it was made for is over".into()),
@@ -95,10 +100,7 @@ impl Engine {
         self.check_room(bytes.len(), ask)
             .map_err(Outcome::Rejected)?;
         let exchange = self.outlet(now, ask.serves, Purpose::Call(id));
-        let spans = match kind {
-            Kind::Listen => Deadlines::NONE,
-            _ => self.config.deadlines,
-        };
+        let spans = rules::deadlines(&ask.method, self.config.deadlines);
         let mut clocks = CallClocks::start(ask.deadlines.unwrap_or(spans), now);
         if self.owes_on(exchange) {
             clocks.pause(now);
@@ -196,7 +198,10 @@ impl Engine {
             Announcement::Notification => {
                 self.push_cancel(call.exchange, cancel);
             }
-            Announcement::CloseExchange => self.close_exchange(call.exchange, Closing::Abandoned),
+            Announcement::CloseExchange => {
+                self.abandon_requests_on(now, call.exchange);
+                self.close_exchange(call.exchange, Closing::Abandoned);
+            }
             Announcement::Post => {
                 self.linger(now, call.exchange, Abandoned::Unannounced(cancel));
                 if call.written {
@@ -215,7 +220,7 @@ impl Engine {
     }
 
     /// Why no new call can be made, if none can.
-    fn unreachable(&self) -> Option<Loss> {
+    pub(super) fn unreachable(&self) -> Option<Loss> {
         self.closing
             .refuses_calls()
             .then(|| self.closed_because().unwrap_or(LossKind::ClosedByUs.into()))

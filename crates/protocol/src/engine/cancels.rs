@@ -14,7 +14,7 @@ use super::{CallId, Engine, ExchangeId, Outcome, RequestKey, Sent, StopCause, Ti
 /// What a session on legacy HTTP knows of ids that are not in flight: request and cancel are two
 /// POSTs, and the cancel may come first (**cancel-overtakes**).
 ///
-/// Both kinds are kept for a few seconds and up to a small number, oldest out first.
+/// Each kind is kept for a few seconds and up to a small number, oldest out first.
 #[derive(Clone, Default, Debug)]
 pub(super) struct EarlyCancels {
     remembered: VecDeque<(Time, RequestId, Memory)>,
@@ -159,8 +159,12 @@ impl Engine {
         if let Some(at) = known {
             remembered.remove(at);
         }
-        if remembered.len() >= self.config.limits.early_cancels {
-            remembered.pop_front();
+        let alike = |entry: &(Time, RequestId, Memory)| entry.2 == memory;
+        if remembered.iter().filter(|entry| alike(entry)).count()
+            >= self.config.limits.early_cancels
+            && let Some(oldest) = remembered.iter().position(alike)
+        {
+            remembered.remove(oldest);
         }
         let until = now + self.config.spans.early_cancel;
         remembered.push_back((until, id.clone(), memory));

@@ -203,7 +203,7 @@ impl Engine {
         self.exchanges
             .iter()
             .all(|(_, exchange)| match exchange.purpose {
-                Purpose::Link => exchange.queue.is_empty(),
+                Purpose::Link => exchange.queue.is_empty() || exchange.broken,
                 Purpose::Theirs { .. } => exchange.queue.is_empty() && exchange.unanswered == 0,
                 Purpose::Call(_) | Purpose::Lane | Purpose::Abandoned(_) => false,
             })

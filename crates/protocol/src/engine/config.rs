@@ -149,12 +149,16 @@ pub struct Limits {
     pub listens: usize,
     /// Calls of ours in flight at once.
     pub calls: usize,
-    /// Bytes of calls and notifications waiting to be written, per exchange. Answers have a
-    /// budget of the same size of their own: reading pauses when it is used up.
+    /// Bytes of calls and notifications waiting to be written: on an exchange for a server, in all
+    /// for a client. Answers have a budget of the same size of their own. When it is used up, a
+    /// server on a pipe stops reading, one on HTTP refuses, and a client ignores.
     pub queued_bytes: usize,
+    /// Answers waiting to be written. When there are more, the same happens.
+    pub queued_answers: usize,
     /// Bytes of one message that we send.
     pub message_bytes: usize,
-    /// Cancels remembered for requests that have not come yet. Legacy HTTP only.
+    /// Cancels remembered for requests that have not come yet, and as many requests that are over.
+    /// Legacy HTTP servers only.
     pub early_cancels: usize,
 }
 
@@ -165,6 +169,7 @@ impl Default for Limits {
             listens: 1024,
             calls: 4096,
             queued_bytes: 16 << 20,
+            queued_answers: 1024,
             message_bytes: 16 << 20,
             early_cancels: 64,
         }
@@ -181,7 +186,7 @@ pub struct Spans {
     pub initialize: Duration,
     /// For a cancel's POST, the rest of its request's body included. Legacy HTTP only.
     pub cancel_post: Duration,
-    /// For the POST of any other notification or answer.
+    /// For each POST of any other notification or answer.
     pub other_post: Duration,
     /// For a broken stream to come back before its request counts as cancelled; `None` is for
     /// ever. Legacy HTTP servers only.

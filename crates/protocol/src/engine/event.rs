@@ -116,7 +116,8 @@ pub enum Event {
     Closed {
         /// Why.
         cause: Loss,
-        /// Handlers that were told to stop, were dropped, and still run.
+        /// Handlers that were told to stop and dropped, and have not been reported gone. Plain ones
+        /// will be, right after this; what is left then has over-run.
         overrun: usize,
     },
 }

@@ -15,7 +15,8 @@ pub(super) struct Exchange {
     pub(super) unanswered: usize,
     /// Those of them that wait for a handler, and not for the wire.
     pub(super) working: usize,
-    /// The stream broke and may come back.
+    /// The stream broke and may come back; or, of a GET stream, is not open yet. What is to be
+    /// written on it waits.
     pub(super) broken: bool,
     /// The transport was told that there is something to write, and has not looked yet.
     pub(super) noticed: bool,
@@ -111,9 +112,10 @@ pub(super) enum Owner {
 pub(super) struct Queue {
     frames: VecDeque<Frame>,
     begun: usize,
-    /// Bytes of calls and notifications.
+    /// Bytes of calls and notifications that have not begun.
     ordinary_bytes: usize,
-    /// Bytes of answers, refusals included.
+    /// Answers that have not begun, refusals included, and their bytes.
+    answers: usize,
     answer_bytes: usize,
 }
 
@@ -132,11 +134,16 @@ impl Queue {
         self.frames.insert(self.begun + waiting_cancels, frame);
     }
 
-    /// The first frame that has not begun begins.
-    pub(super) fn begin(&mut self) -> Option<Owner> {
-        let owner = self.frames.get(self.begun)?.owner;
+    /// The first frame that has not begun begins: its bytes go to whoever writes them, and only
+    /// its place is kept.
+    pub(super) fn begin(&mut self) -> Option<Frame> {
+        let place = self.frames.get_mut(self.begun)?;
+        let owner = place.owner;
+        let bytes = std::mem::take(&mut place.bytes);
+        let frame = Frame { bytes, owner };
         self.begun += 1;
-        Some(owner)
+        self.count(&frame, usize::wrapping_sub);
+        Some(frame)
     }
 
     /// The first frame that has begun is written.
@@ -144,10 +151,8 @@ impl Queue {
         if self.begun == 0 {
             return None;
         }
-        let frame = self.frames.pop_front()?;
         self.begun -= 1;
-        self.count(&frame, usize::wrapping_sub);
-        Some(frame.owner)
+        self.frames.pop_front().map(|place| place.owner)
     }
 
     /// Takes out the frames that match and have not begun; tells how many.
@@ -186,6 +191,10 @@ impl Queue {
         self.ordinary_bytes
     }
 
+    pub(super) fn answers(&self) -> usize {
+        self.answers
+    }
+
     pub(super) fn answer_bytes(&self) -> usize {
         self.answer_bytes
     }
@@ -193,7 +202,10 @@ impl Queue {
     fn count(&mut self, frame: &Frame, apply: fn(usize, usize) -> usize) {
         let total = match frame.owner {
             Owner::Call(_) | Owner::Word(_) | Owner::Nobody => &mut self.ordinary_bytes,
-            Owner::Answer(_) | Owner::Refusal => &mut self.answer_bytes,
+            Owner::Answer(_) | Owner::Refusal => {
+                self.answers = apply(self.answers, 1);
+                &mut self.answer_bytes
+            }
             // At most one for each call that was in flight: bounded by its nature.
             Owner::Cancel(_) => return,
         };

@@ -13,10 +13,10 @@
 //! decides, and `initialize` opens the legacy era for requests without one.
 
 use crate::jsonrpc::{ErrorObject, RawJson, Text};
-use crate::types::legacy::{InitializeParams, InitializeResult, InitializedParams};
-use crate::types::modern::{DiscoverResult, UnsupportedVersionData};
+use crate::types::legacy::{Initialize, InitializeParams, InitializeResult, InitializedParams};
+use crate::types::modern::{Discover, DiscoverResult, UnsupportedVersionData};
 use crate::types::{
-    Era, Meta, Notification as _, ProtocolVersion, ResultType, error_code, meta_key,
+    Era, Meta, Notification as _, ProtocolVersion, Request as _, ResultType, error_code, meta_key,
 };
 
 use super::exchange::{Frame, Owner};
@@ -24,7 +24,8 @@ use super::frame::{self, StandingMeta};
 use super::requests::Kind;
 use super::rules::{self, names};
 use super::{
-    Ask, CallId, Connected, Deadlines, Engine, Event, Identity, Outcome, Rejection, Time, Violation,
+    Ask, CallId, Connected, Deadlines, Engine, Event, ExchangeId, Identity, Outcome, Rejection,
+    Sent, Time, Violation, Wire,
 };
 
 /// Which era a client wants.
@@ -41,8 +42,20 @@ pub enum Mode {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Handshake {
     Unopened,
-    Probing { call: CallId, mode: Mode },
-    Initializing { call: CallId },
+    Probing {
+        call: CallId,
+        mode: Mode,
+    },
+    Initializing {
+        call: CallId,
+    },
+    /// `initialize` was answered; the peer is being told that we have read it, on this exchange.
+    /// Only on HTTP, where a call could overtake it.
+    Confirming {
+        lane: ExchangeId,
+        version: ProtocolVersion,
+        introduction: RawJson,
+    },
     Legacy(ProtocolVersion),
     Modern(ProtocolVersion),
     Failed,
@@ -81,6 +94,10 @@ impl Engine {
         if self.handshake != Handshake::Unopened || !self.is_client() {
             return;
         }
+        if let Some(cause) = self.unreachable() {
+            let sent = Sent::Never;
+            return self.connect_failed(Outcome::Lost { cause, sent });
+        }
         match mode {
             Mode::Auto | Mode::Modern => self.probe(now, mode),
             Mode::Legacy => self.initialize(now, None),
@@ -106,10 +123,7 @@ impl Engine {
                 idle: None,
                 total: Some(self.config.spans.probe),
             }),
-            ..Ask::new(
-                Text::from_static("server/discover"),
-                RawJson::empty_object(),
-            )
+            ..Ask::new(Text::from_static(Discover::METHOD), RawJson::empty_object())
         };
         match self.open(now, &ask, Kind::Probe, Era::Modern) {
             Ok(call) => self.handshake = Handshake::Probing { call, mode },
@@ -131,7 +145,7 @@ impl Engine {
                 idle: None,
                 total: Some(self.config.spans.initialize),
             }),
-            ..Ask::new(Text::from_static("initialize"), params)
+            ..Ask::new(Text::from_static(Initialize::METHOD), params)
         };
         self.standing_meta = None;
         match self.open(now, &ask, Kind::Initialize, Era::Legacy) {
@@ -203,10 +217,33 @@ impl Engine {
             let violation = Violation::VersionNotOffered(result.protocol_version);
             return self.connect_failed(Outcome::Violated(violation));
         };
-        self.connected(Handshake::Legacy(version), version, introduction);
         let bytes = frame::notification(InitializedParams::METHOD, None);
         let owner = Owner::Nobody;
-        self.send_notice(now, Frame { bytes, owner });
+        let lane = self.send_notice(now, Frame { bytes, owner });
+        match self.config.wire {
+            Wire::Pipe => self.connected(Handshake::Legacy(version), version, introduction),
+            Wire::Http => {
+                self.handshake = Handshake::Confirming {
+                    lane,
+                    version,
+                    introduction,
+                }
+            }
+        }
+    }
+
+    /// What was told on a lane has arrived, or never will. If it was the last word of the handshake,
+    /// the conversation is open: a server that did not get it will say so.
+    pub(super) fn lane_confirmed(&mut self, over: ExchangeId) {
+        if let Handshake::Confirming {
+            lane,
+            version,
+            introduction,
+        } = self.handshake.clone()
+            && lane == over
+        {
+            self.connected(Handshake::Legacy(version), version, introduction);
+        }
     }
 
     fn connected(&mut self, handshake: Handshake, version: ProtocolVersion, introduction: RawJson) {

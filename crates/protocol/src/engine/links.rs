@@ -4,37 +4,48 @@
 //! said here; it keeps no book of requests.
 
 use super::deadline::Timer;
-use super::exchange::{Abandoned, Exchange, Purpose};
+use super::exchange::{Abandoned, Exchange, Owner, Purpose};
 use super::planted::{Bug, planted};
 use super::rules::{self, Disconnect};
-use super::{Closing, Engine, ExchangeId, Loss, LossKind, StopCause, Time, Transmit, Wire};
+use super::{
+    Closing, Engine, ExchangeId, Loss, LossKind, RequestKey, StopCause, Time, Transmit, Wire,
+};
 
 impl Engine {
     /// The peer has opened an exchange: a POST has come in. HTTP servers only.
+    ///
+    /// A GET stream is not opened but resumed: it is [`ExchangeId::LINK`], which is always there.
     pub fn handle_exchange_opened(&mut self) -> ExchangeId {
-        self.open_exchange(Purpose::Theirs {
-            read: false,
-            closing: Closing::Accepted,
-        })
+        let closing = match self.is_closed() {
+            true => Closing::Abandoned,
+            false => Closing::Accepted,
+        };
+        let read = false;
+        self.open_exchange(Purpose::Theirs { read, closing })
     }
 
-    /// No more messages will come on this exchange: a POST was read to its end, or a pipe was.
+    /// No more messages will come on this exchange: a POST was read to its end, or a pipe was, or
+    /// the answer to a POST.
     ///
     /// For a server on a pipe that is the beginning of the end (**orderly-close**); for a client it
-    /// is the end.
+    /// is the end, of the link or of the call on that exchange.
     pub fn handle_input_ended(&mut self, now: Time, exchange: ExchangeId) {
         match (exchange, self.config.wire, self.is_client()) {
             (ExchangeId::LINK, Wire::Pipe, true) => {
                 self.lose_link(now, LossKind::EndOfStream.into());
             }
             (ExchangeId::LINK, Wire::Pipe, false) => self.drain_without_input(now),
-            _ => {
-                if let Some(exchange) = self.exchanges.get_mut(exchange)
-                    && let Purpose::Theirs { read, .. } = &mut exchange.purpose
-                {
-                    *read = true;
+            _ => match self
+                .exchanges
+                .get_mut(exchange)
+                .map(|known| &mut known.purpose)
+            {
+                Some(Purpose::Theirs { read, .. }) => *read = true,
+                Some(Purpose::Call(_) | Purpose::Abandoned(_)) => {
+                    self.handle_exchange_lost(now, exchange, LossKind::NoAnswer.into(), false);
                 }
-            }
+                Some(Purpose::Link | Purpose::Lane) | None => {}
+            },
         }
         self.settle(now);
     }
@@ -63,17 +74,34 @@ impl Engine {
             Some(Purpose::Call(_)) if resumable => self.mark_broken(exchange, true),
             Some(Purpose::Call(call)) => {
                 self.lose_call(now, call, cause);
+                self.abandon_requests_on(now, exchange);
                 self.forget_exchange(exchange);
             }
-            Some(Purpose::Lane) => self.lane_over(exchange),
-            Some(Purpose::Abandoned(_)) => drop(self.forget_exchange(exchange)),
+            Some(Purpose::Lane) => {
+                self.lose_lane(now, exchange);
+            }
+            Some(Purpose::Abandoned(_)) => {
+                self.abandon_requests_on(now, exchange);
+                self.close_exchange(exchange, Closing::Abandoned);
+            }
         }
         self.settle(now);
     }
 
-    /// A broken exchange is back.
+    /// The whole link is gone, with all its exchanges: the session is not known any more, was
+    /// deleted, or has expired. On a pipe it is the same as losing [`ExchangeId::LINK`].
+    pub fn handle_link_lost(&mut self, now: Time, cause: Loss) {
+        self.lose_link(now, cause);
+        for exchange in self.exchanges.keys_where(|_| true) {
+            self.close_exchange(exchange, Closing::Abandoned);
+        }
+        self.settle(now);
+    }
+
+    /// A broken exchange is back, or a GET stream is open.
     pub fn handle_exchange_resumed(&mut self, now: Time, exchange: ExchangeId) {
         self.mark_broken(exchange, false);
+        self.notice(exchange);
         if let Some(known) = self.exchanges.get_mut(exchange)
             && matches!(known.purpose, Purpose::Theirs { .. })
         {
@@ -167,10 +195,40 @@ impl Engine {
                 }
                 self.close_exchange(exchange, Closing::Silent);
             }
-            Some(_) => {
-                self.close_exchange(exchange, Closing::Abandoned);
-                self.lane_over(exchange);
+            Some(Purpose::Lane) => {
+                let how = Closing::Abandoned;
+                self.transmits.push_back(Transmit::Close { exchange, how });
+                self.lose_lane(now, exchange);
             }
+            Some(Purpose::Abandoned(_)) => {
+                self.abandon_requests_on(now, exchange);
+                self.close_exchange(exchange, Closing::Abandoned);
+            }
+            Some(Purpose::Link | Purpose::Call(_)) => self.set_timer(exchange, None),
+        }
+    }
+
+    /// A lane is gone, and with it the answers that waited on it.
+    fn lose_lane(&mut self, now: Time, lane: ExchangeId) {
+        let known = self.exchanges.get(lane);
+        let waiting = known.into_iter().flat_map(|known| known.queue.waiting());
+        let unanswered: Vec<RequestKey> = waiting
+            .filter_map(|frame| match frame.owner {
+                Owner::Answer(key) => Some(key),
+                _ => None,
+            })
+            .collect();
+        self.lane_over(now, lane);
+        for key in unanswered {
+            self.stop(now, key, StopCause::Lost);
+        }
+    }
+
+    /// A stream on which the peer asked something is gone, so nobody waits for that any more.
+    pub(super) fn abandon_requests_on(&mut self, now: Time, exchange: ExchangeId) {
+        let serving = self.requests.all_serving();
+        for key in serving.keys_where(|serving| serving.exchange == exchange) {
+            self.stop(now, key, StopCause::Disconnected);
         }
     }
 
@@ -201,26 +259,28 @@ impl Engine {
     }
 
     /// A lane is over. If it carried a cancel, the request that it named can go now, too.
-    fn lane_over(&mut self, exchange: ExchangeId) {
+    fn lane_over(&mut self, now: Time, exchange: ExchangeId) {
         self.forget_exchange(exchange);
         let announced = Purpose::Abandoned(Abandoned::Announced(exchange));
         for named in self
             .exchanges
             .keys_where(|known| known.purpose == announced)
         {
+            self.abandon_requests_on(now, named);
             self.close_exchange(named, Closing::Abandoned);
         }
+        self.lane_confirmed(exchange);
     }
 
     /// Closes those exchanges that have nothing more to carry.
-    pub(super) fn settle_exchanges(&mut self) {
+    pub(super) fn settle_exchanges(&mut self, now: Time) {
         let said = |known: &Exchange| known.purpose == Purpose::Lane && known.queue.is_empty();
         for lane in self.exchanges.keys_where(said) {
             self.transmits.push_back(Transmit::Close {
                 exchange: lane,
                 how: Closing::Finished,
             });
-            self.lane_over(lane);
+            self.lane_over(now, lane);
         }
         let over = |known: &Exchange| match known.purpose {
             Purpose::Theirs { read, closing } => {

@@ -6,12 +6,12 @@
 //! ```text
 //!                      ┌──────────────────────────────────────┐
 //!   handle_message ───►│  admission   the door                │───► poll_event
-//!   handle_write_* ───►│  asking      calls of ours           │       what the application
+//!   handle_write_done ►│  asking      calls of ours           │       what the application
 //!   handle_exchange_* ►│  replies     what the peer says      │       should know
 //!   handle_timeout ───►│  answering   requests of the peer    │
 //!                      │  cancels     given up by the peer    │───► poll_transmit, queued
-//!   request, cancel ──►│  handlers    which outlive requests  │       what the transport
-//!   respond, notify ──►│  outbox      what waits to leave     │       should do
+//!   request, cancel, …►│  handlers    which outlive requests  │       what the transport
+//!   begin_write ──────►│  outbox      what waits to leave     │       should do
 //!   shutdown ─────────►│  links       what carries it         │
 //!                      │  closing     the end of it all       │
 //!                      │                                      │───► poll_timeout
@@ -54,7 +54,7 @@
 //! // What the driver would write to the pipe:
 //! let frame = engine.queued(ExchangeId::LINK).next().unwrap();
 //! assert!(frame.starts_with(br#"{"jsonrpc":"2.0","id":1,"method":"initialize""#));
-//! engine.handle_write_begun(now, ExchangeId::LINK);
+//! engine.begin_write(now, ExchangeId::LINK);
 //! engine.handle_write_done(now, ExchangeId::LINK);
 //!
 //! // What it would read:
@@ -107,7 +107,7 @@ pub use time::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::jsonrpc::{DecodeError, Message};
+use crate::jsonrpc::{DecodeError, ErrorObject, Kind, Message};
 use crate::types::{CancelledParams, Notification as _, ProgressParams};
 
 use cancels::EarlyCancels;
@@ -141,7 +141,9 @@ impl Engine {
     /// A new one.
     pub fn new(config: Config) -> Self {
         let mut exchanges = Table::new();
-        exchanges.insert(ExchangeId::LINK, Exchange::new(Purpose::Link));
+        let mut link = Exchange::new(Purpose::Link);
+        link.broken = config.wire == Wire::Http;
+        exchanges.insert(ExchangeId::LINK, link);
         Self {
             config: Arc::new(config),
             handshake: Handshake::Unopened,
@@ -176,33 +178,52 @@ impl Engine {
                     notification,
                 }),
             },
-            Message::Unaddressed(_) => self.requests.ledger.malformed += 1,
+            Message::Unaddressed(error) => self.handle_unaddressed(now, exchange, error),
         }
         self.settle(now);
     }
 
-    /// Something has arrived that is no message. A bad answer spoils its call, a bad request gets
-    /// an error, and nothing else happens (**smallest-scope**).
+    /// Something has arrived that is no message. A bad answer spoils its call, a server answers a
+    /// bad request with an error, and nothing else happens (**smallest-scope**).
     pub fn handle_malformed(&mut self, now: Time, exchange: ExchangeId, error: &DecodeError) {
         self.requests.ledger.malformed += 1;
         if self.is_closed() {
             return;
         }
-        let answered = error.id.as_ref().filter(|_| error.is_response);
-        if let Some(id) = answered {
-            if let Some(call) = self.answered_call(exchange, id) {
-                let violation = Violation::MalformedAnswer(error.fault.clone());
-                self.finish_call(now, call, Outcome::Violated(violation));
+        match (error.looks_like, &error.id) {
+            (Kind::Response, Some(id)) => {
+                if let Some(call) = self.answered_call(exchange, id) {
+                    let violation = Violation::MalformedAnswer(error.fault.clone());
+                    self.finish_call(now, call, Outcome::Violated(violation));
+                }
             }
-        } else if !self.is_client() {
-            let object = error.to_error_object();
-            let bytes = match &error.id {
-                Some(id) => frame::answer(id, &Err(object)),
-                None => frame::unaddressed(&object),
-            };
-            self.refuse(now, exchange, bytes);
+            // Nobody waits for an answer to these; and a client that answered a server's stray
+            // output would only add to the noise.
+            (Kind::Response | Kind::Notification, _) => {}
+            _ if self.is_client() => {}
+            (Kind::Request | Kind::Unknown, Some(id)) => {
+                let answer = Err(error.to_error_object());
+                self.refuse(now, exchange, frame::answer(id, &answer));
+            }
+            (Kind::Request | Kind::Unknown, None) => {
+                let bytes = frame::unaddressed(&error.to_error_object());
+                self.refuse(now, exchange, bytes);
+            }
         }
         self.settle(now);
+    }
+
+    /// An error without an id. On a stream that a call has to itself it can only mean that call;
+    /// elsewhere it means nothing.
+    fn handle_unaddressed(&mut self, now: Time, exchange: ExchangeId, error: ErrorObject) {
+        let call = self.call_on(exchange).filter(|call| {
+            let call = self.requests.call(*call);
+            call.is_some_and(|call| call.sent != Sent::Never)
+        });
+        match call {
+            Some(call) => self.finish_call(now, call, Outcome::Refused(error)),
+            None => self.requests.ledger.malformed += 1,
+        }
     }
 
     /// Time has passed.
@@ -297,7 +318,7 @@ impl Engine {
 
     /// After every input: closes what has nothing left to do.
     fn settle(&mut self, now: Time) {
-        self.settle_exchanges();
+        self.settle_exchanges(now);
         self.settle_closing(now);
     }
 }

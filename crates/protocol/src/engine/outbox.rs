@@ -5,16 +5,17 @@
 
 use bytes::Bytes;
 
-use super::exchange::{Frame, Owner, Purpose};
+use super::exchange::{Frame, Owner, Purpose, Queue};
 use super::planted::{Bug, planted};
 use super::{Closing, Engine, ExchangeId, Rejection, RequestKey, Sent, Time, Transmit, Wire};
 
 impl Engine {
     /// The frames that wait to be written on this exchange, in order. None of them has begun.
     ///
-    /// The transport writes as many of them as it likes in one go, and then says of each, in
-    /// order, that its write has begun, and that it is done. A frame that was not touched stays
-    /// here, and may be gone the next time: its request was given up.
+    /// A frame that was not touched stays here, and may be gone the next time: its request was given
+    /// up. So whoever writes several of them at once must say what became of each, in order, before
+    /// the engine is told anything else; whoever cannot do that takes them one by one, with
+    /// [`Engine::begin_write`].
     pub fn queued(&self, exchange: ExchangeId) -> impl Iterator<Item = &Bytes> {
         let exchange = self.exchanges.get(exchange);
         exchange
@@ -23,30 +24,41 @@ impl Engine {
             .map(|frame| &frame.bytes)
     }
 
-    /// The first byte of the first waiting frame was handed to the operating system.
-    pub fn handle_write_begun(&mut self, now: Time, exchange: ExchangeId) {
-        let known = self.exchanges.get_mut(exchange);
-        match known.and_then(|exchange| exchange.queue.begin()) {
-            Some(Owner::Call(call)) => {
+    /// Begins to write the first waiting frame, which is given back: from now on it counts as handed
+    /// to the operating system, and is not withdrawn any more.
+    pub fn begin_write(&mut self, now: Time, exchange: ExchangeId) -> Option<Bytes> {
+        let known = self.exchanges.get_mut(exchange)?;
+        let Frame { bytes, owner } = known.queue.begin()?;
+        match owner {
+            Owner::Call(call) => {
                 if let Some(call) = self.requests.call_mut(call) {
                     call.sent = call.sent.max(Sent::Maybe);
                 }
             }
-            Some(Owner::Answer(key)) => self.answer_begun(now, key),
+            Owner::Answer(key) => self.answer_begun(now, key),
             _ => {}
         }
         self.settle(now);
+        Some(bytes)
     }
 
     /// The last byte of the first frame that has begun was handed to the operating system. On HTTP,
-    /// where what wants no answer is a POST all the same: that POST was answered.
+    /// where what wants no answer is a POST all the same: that POST is over, whatever was answered.
     pub fn handle_write_done(&mut self, now: Time, exchange: ExchangeId) {
-        let known = self.exchanges.get_mut(exchange);
-        if let Some(Owner::Call(id)) = known.and_then(|exchange| exchange.queue.finish()) {
-            match self.requests.call_mut(id) {
+        let Some(known) = self.exchanges.get_mut(exchange) else {
+            return;
+        };
+        let is_lane = known.purpose == Purpose::Lane;
+        match known.queue.finish() {
+            Some(Owner::Call(id)) => match self.requests.call_mut(id) {
                 Some(call) => call.written = true,
                 None => self.post_cancel(exchange),
+            },
+            // Each POST has its time.
+            Some(_) if is_lane => {
+                self.set_timer(exchange, Some(now + self.config.spans.other_post))
             }
+            _ => {}
         }
         self.settle(now);
     }
@@ -55,12 +67,15 @@ impl Engine {
     /// be written than its limit allows; a client never does, so that two full pipes cannot wait
     /// for each other (**bounded**).
     pub fn wants_input(&self) -> bool {
-        let limit = self.config.limits.queued_bytes;
-        self.is_client()
-            || self
-                .exchanges
-                .get(ExchangeId::LINK)
-                .is_none_or(|link| link.queue.answer_bytes() <= limit)
+        self.is_client() || !self.answers_pile_up()
+    }
+
+    /// Whether more answers wait to be written than the limits allow.
+    pub(super) fn answers_pile_up(&self) -> bool {
+        let limits = &self.config.limits;
+        let queues = || self.exchanges.iter().map(|(_, exchange)| &exchange.queue);
+        queues().map(Queue::answers).sum::<usize>() > limits.queued_answers
+            || queues().map(Queue::answer_bytes).sum::<usize>() > limits.queued_bytes
     }
 
     /// Where a frame goes. On a pipe there is one place. A client on HTTP opens an exchange for
@@ -166,13 +181,17 @@ impl Engine {
     }
 
     /// Sends a frame that belongs to nobody.
-    pub(super) fn send_notice(&mut self, now: Time, frame: Frame) {
+    pub(super) fn send_notice(&mut self, now: Time, frame: Frame) -> ExchangeId {
         let exchange = self.outlet(now, None, Purpose::Lane);
         self.push(exchange, frame);
+        exchange
     }
 
-    fn notice(&mut self, exchange: ExchangeId) {
+    /// Tells the transport that there is something to write, if it can be written.
+    pub(super) fn notice(&mut self, exchange: ExchangeId) {
         if let Some(known) = self.exchanges.get_mut(exchange)
+            && !known.broken
+            && !known.queue.is_empty()
             && !std::mem::replace(&mut known.noticed, true)
         {
             self.transmits.push_back(Transmit::Write(exchange));

@@ -253,7 +253,14 @@ pub enum Rejection {
     /// The handshake is not over.
     #[error("the connection is not open yet")]
     NotConnected,
-    /// A modern server asks by its results, not by requests of its own.
-    #[error("the negotiated revision does not let this side send requests")]
+    /// Parameters must be an object.
+    #[error("the parameters are not an object")]
+    ParamsNotObject,
+    /// The connection is closed.
+    #[error("the connection is closed")]
+    Closed,
+    /// A modern server asks by its results, not by requests of its own; and a conversation is
+    /// opened by [`Engine::connect`](super::Engine::connect), not by a call.
+    #[error("the negotiated revision does not let this side send this")]
     NotAllowed,
 }

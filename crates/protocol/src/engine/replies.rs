@@ -49,6 +49,7 @@ impl Engine {
             return;
         };
         if rules::answers_on_own_exchange(self.config.role(), self.config.wire) {
+            self.abandon_requests_on(now, call.exchange);
             self.close_exchange(call.exchange, Closing::Finished);
         }
     }
@@ -160,6 +161,8 @@ impl Engine {
         if self.config.role() != Role::Client {
             return;
         }
+        let exchanges = self.requests.calls().iter().map(|(_, call)| call.exchange);
+        let still_owed: Vec<ExchangeId> = exchanges.filter(|on| self.owes_on(*on)).collect();
         for (id, call) in self.requests.calls_mut() {
             if call.exchange != exchange && exchange != ExchangeId::LINK {
                 continue;
@@ -167,6 +170,7 @@ impl Engine {
             let before = call.clocks.next();
             match pause {
                 true => call.clocks.pause(now),
+                false if still_owed.contains(&call.exchange) => {}
                 false => call.clocks.resume(now),
             }
             self.timers

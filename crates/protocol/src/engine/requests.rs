@@ -81,6 +81,11 @@ pub(super) enum Stage {
 }
 
 impl Stage {
+    /// Whether it waits for a handler, and not for the wire.
+    pub(super) fn is_working(self) -> bool {
+        matches!(self, Self::Admitted | Self::Running)
+    }
+
     /// How a request ends whose answer this is.
     pub(super) fn end_of(answer: &Result<RawJson, ErrorObject>) -> End {
         match answer {

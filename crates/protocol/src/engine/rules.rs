@@ -8,7 +8,7 @@ use crate::types::{Era, ProgressToken, ProtocolVersion, Request, error_code, met
 
 use super::handshake::Handshake;
 use super::requests::Kind;
-use super::{Loss, LossKind, Outcome, Role, Wire};
+use super::{Deadlines, Loss, LossKind, Outcome, Role, Wire};
 
 /// How the peer learns that a call was given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,6 +88,19 @@ pub(super) fn kind(method: &str) -> Kind {
         Initialize::METHOD => Kind::Initialize,
         "subscriptions/listen" => Kind::Listen,
         _ => Kind::Ordinary,
+    }
+}
+
+/// When a call gives up that does not say so itself: a listen never does, and a person who fills in
+/// a form shows no progress.
+pub(super) fn deadlines(method: &str, configured: Deadlines) -> Deadlines {
+    match method {
+        "subscriptions/listen" => Deadlines::NONE,
+        "elicitation/create" => Deadlines {
+            idle: None,
+            ..configured
+        },
+        _ => configured,
     }
 }
 

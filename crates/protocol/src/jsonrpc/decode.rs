@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::scan::{self, Scanner, Written};
 use super::{
-    DecodeError, DecodeFault, ErrorObject, Message, Notification, RawJson, Request, RequestId,
-    Response, Text,
+    DecodeError, DecodeFault, ErrorObject, Kind, Message, Notification, RawJson, Request,
+    RequestId, Response, Text,
 };
 
 /// Decodes one message. `depth` is how deep brackets may nest, the envelope's own included; it is
@@ -71,8 +71,7 @@ fn decode_object(frame: &Bytes, text: &str, depth: usize) -> Result<Message, Dec
         .map_err(|fault| DecodeError {
             fault,
             id: envelope.id.as_ref().and_then(|id| source.id(id).ok()),
-            is_response: envelope.method.is_none()
-                && (envelope.result.is_some() || envelope.error.is_some()),
+            looks_like: envelope.looks_like(),
         })
 }
 
@@ -87,14 +86,38 @@ struct Envelope {
     error: Option<Range<usize>>,
     /// Fields JSON-RPC does not know. They mean nothing, but must not stand there twice either.
     others: Vec<String>,
+    /// The field whose value broke off the walk.
+    broken: Option<String>,
 }
+
+/// More fields than these that JSON-RPC does not know are refused, since each has to be compared
+/// with all the others.
+const OTHER_FIELDS: usize = 16;
 
 impl Envelope {
     fn walk(&mut self, text: &str, depth: usize) -> Result<(), DecodeFault> {
         let mut scanner = Scanner::new(text, depth);
-        scanner.members(|key, value| self.member(&key, value))?;
+        let walked = scanner.members(|key, value| self.member(&key, value));
+        if walked.is_err() {
+            self.broken = scanner.last_key().map(Into::into);
+        }
+        walked?;
         scanner.end()?;
         Ok(())
+    }
+
+    /// What it was meant to be, as far as that can be told.
+    fn looks_like(&self) -> Kind {
+        let has = |field: &Option<Range<usize>>, name: &str| {
+            field.is_some() || self.broken.as_deref() == Some(name)
+        };
+        let answers = has(&self.result, "result") || has(&self.error, "error");
+        match (has(&self.method, "method"), answers, has(&self.id, "id")) {
+            (false, true, _) => Kind::Response,
+            (true, _, false) => Kind::Notification,
+            (true, _, true) => Kind::Request,
+            (false, false, _) => Kind::Unknown,
+        }
     }
 
     fn member(&mut self, key: &Written<'_>, value: Range<usize>) -> Result<(), DecodeFault> {
@@ -109,6 +132,10 @@ impl Envelope {
             other => {
                 let twice = self.others.iter().any(|seen| seen == other);
                 self.others.push(other.to_owned());
+                if self.others.len() > OTHER_FIELDS {
+                    let limit = OTHER_FIELDS;
+                    return Err(DecodeFault::TooManyFields { limit });
+                }
                 return refuse_if(twice, other);
             }
         };

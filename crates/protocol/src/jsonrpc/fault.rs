@@ -11,8 +11,21 @@ pub struct DecodeError {
     pub fault: DecodeFault,
     /// The id, where it could be read.
     pub id: Option<RequestId>,
-    /// Whether it looked like an answer: it had `result` or `error`, and no `method`.
-    pub is_response: bool,
+    /// What it was meant to be, as far as that could be told.
+    pub looks_like: Kind,
+}
+
+/// What a message that could not be decoded was meant to be.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// It had a `method` and an `id`.
+    Request,
+    /// It had a `method` and no `id`.
+    Notification,
+    /// It had a `result` or an `error`, and no `method`.
+    Response,
+    /// There is no telling.
+    Unknown,
 }
 
 /// What is wrong with a message. Each fault has one variant.
@@ -57,6 +70,12 @@ pub enum DecodeFault {
     /// The same key twice: readers would disagree on which one counts.
     #[error("`{0}` stands in it twice")]
     DuplicateKey(String),
+    /// Fields that JSON-RPC does not know, and so many of them.
+    #[error("more than {limit} unknown fields")]
+    TooManyFields {
+        /// The limit.
+        limit: usize,
+    },
     /// No `jsonrpc`.
     #[error("`jsonrpc` is missing; it must be \"2.0\"")]
     VersionMissing,
@@ -131,7 +150,7 @@ impl From<DecodeFault> for DecodeError {
         Self {
             fault,
             id: None,
-            is_response: false,
+            looks_like: Kind::Unknown,
         }
     }
 }

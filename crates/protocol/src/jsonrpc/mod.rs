@@ -26,7 +26,7 @@ mod scan;
 
 pub use decode::{decode, decode_batch, is_batch};
 pub use error::ErrorObject;
-pub use fault::{DecodeError, DecodeFault};
+pub use fault::{DecodeError, DecodeFault, Kind};
 pub use id::RequestId;
 pub use message::{Message, Notification, Request, Response, Text};
 pub use raw::{InvalidJson, RawJson};

@@ -22,9 +22,12 @@ pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
     limit: usize,
+    /// The key of the member that is being walked over, or was when the walk stopped.
+    last_key: Option<Written<'a>>,
 }
 
 /// A string as written: what stands between its quotes.
+#[derive(Clone, Copy)]
 pub(super) struct Written<'a> {
     inner: &'a str,
     has_escapes: bool,
@@ -52,7 +55,12 @@ pub(super) fn unescape(inner: &str) -> Cow<'_, str> {
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str, limit: usize) -> Self {
         let limit = limit.min(MAX_DEPTH);
-        Self { text, at: 0, limit }
+        Self {
+            text,
+            at: 0,
+            limit,
+            last_key: None,
+        }
     }
 
     /// Walks over one value and the white space before it; tells where the value stands.
@@ -92,6 +100,7 @@ impl<'a> Scanner<'a> {
         }
         loop {
             let key = self.key()?;
+            self.last_key = Some(key);
             let value = self.nested_value(1)?;
             member(key, value)?;
             match self.peek() {
@@ -102,6 +111,11 @@ impl<'a> Scanner<'a> {
         }
         self.at += 1;
         Ok(())
+    }
+
+    /// The last member that [`Scanner::members`] came to.
+    pub(super) fn last_key(&self) -> Option<Cow<'a, str>> {
+        self.last_key.map(|key| key.unescaped())
     }
 
     /// Walks over an array and hands out its elements; the array is what comes next.

@@ -22,7 +22,7 @@ fn serve(engine: &mut Engine, frame: &Bytes, result: &RawJson) {
     };
     engine.respond(now, incoming.key, Ok(result.clone()));
     while engine.poll_transmit().is_some() {}
-    engine.handle_write_begun(now, LINK);
+    engine.begin_write(now, LINK);
     engine.handle_write_done(now, LINK);
 }
 
@@ -51,7 +51,7 @@ fn a_call_allocates_its_frame_only() {
     let me = Implementation::new("client", "1");
     let mut engine = Engine::new(Config::client(me, ClientCapabilities::new(), Wire::Pipe));
     engine.connect(Time::START, Mode::Legacy);
-    engine.handle_write_begun(Time::START, LINK);
+    engine.begin_write(Time::START, LINK);
     engine.handle_write_done(Time::START, LINK);
     let introduction = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
     let hear = |engine: &mut Engine, text: String| {
@@ -67,7 +67,7 @@ fn a_call_allocates_its_frame_only() {
                 .request(Time::START, ask)
                 .expect("the call should begin");
             while engine.poll_transmit().is_some() {}
-            engine.handle_write_begun(Time::START, LINK);
+            engine.begin_write(Time::START, LINK);
             engine.handle_write_done(Time::START, LINK);
         });
         hear(&mut engine, answer);
@@ -78,6 +78,6 @@ fn a_call_allocates_its_frame_only() {
     for number in 2..20 {
         round(number);
     }
-    // The frame and the count of those who share it.
+    // The frame, and the count of those who share it: it is not as large as it might have been.
     assert_eq!(round(20), 2);
 }

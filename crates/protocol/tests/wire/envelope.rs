@@ -1,7 +1,7 @@
 //! The envelope: what is accepted, and one precise fault for each thing that is not.
 
 use belay_protocol::jsonrpc::{
-    self, DecodeError, DecodeFault as Fault, Message, RequestId, decode, decode_batch,
+    self, DecodeError, DecodeFault as Fault, Kind, Message, RequestId, decode, decode_batch,
 };
 use bytes::Bytes;
 
@@ -194,7 +194,7 @@ fn the_id_is_told_where_it_could_be_read() {
     ] {
         let error = decoded(json).unwrap_err();
         assert_eq!(error.id, id.map(RequestId::from), "{json}");
-        assert_eq!(error.is_response, is_response, "{json}");
+        assert_eq!(error.looks_like == Kind::Response, is_response, "{json}");
     }
 }
 
@@ -298,4 +298,40 @@ fn a_batch_can_be_wrong_as_a_whole() {
     assert_eq!(decode_batch(&single.into(), 64).unwrap().len(), 1);
     let nested = decode_batch(&"[[]]".into(), 64).unwrap();
     assert!(matches!(&nested[0], Err(error) if error.fault == Fault::BatchNotAllowed));
+}
+
+#[test]
+fn a_message_of_many_unknown_fields_is_refused_quickly() {
+    let fields: Vec<String> = (0..200_000).map(|at| format!(r#""f{at}":0"#)).collect();
+    let json = format!(r#"{{"jsonrpc":"2.0","id":4,{}}}"#, fields.join(","));
+    let error = decoded(&json).unwrap_err();
+    assert_eq!(error.fault, Fault::TooManyFields { limit: 16 });
+    assert_eq!(error.id, Some(RequestId::from(4)));
+}
+
+#[test]
+fn what_a_broken_message_was_meant_to_be_is_told() {
+    for (json, kind) in [
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{"a":}}"#,
+            Kind::Response,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":01}}"#,
+            Kind::Response,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a"}}"#,
+            Kind::Request,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"m","params":{"a"}}"#,
+            Kind::Notification,
+        ),
+        (r#"{"jsonrpc":"2.0","method":tru}"#, Kind::Notification),
+        (r#"{"jsonrpc":"2.0","id":1}"#, Kind::Unknown),
+        ("{", Kind::Unknown),
+    ] {
+        assert_eq!(decoded(json).unwrap_err().looks_like, kind, "{json}");
+    }
 }

@@ -107,6 +107,23 @@ fn a_malformed_answer_spoils_its_call_and_nothing_else() {
 }
 
 #[test]
+fn an_answer_that_is_malformed_inside_spoils_its_call_too() {
+    let deep = format!("{}{}", "[".repeat(70), "]".repeat(70));
+    for body in [
+        format!(r#""result":{{"a":{deep}}}"#),
+        r#""result":{"a":tru}"#.to_owned(),
+        r#""error":{"code":1,"message":"\x"}"#.to_owned(),
+    ] {
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":1,{body}}}"#);
+        let outcome = outcome_of(Era::Modern, &answer);
+        assert!(
+            matches!(outcome, Outcome::Violated(Violation::MalformedAnswer(_))),
+            "{body}"
+        );
+    }
+}
+
+#[test]
 fn garbage_spoils_nothing() {
     let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
     desk.call("tools/call");

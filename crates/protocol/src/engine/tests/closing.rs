@@ -272,3 +272,83 @@ fn nothing_is_heard_after_the_close() {
     assert!(desk.events().is_empty());
     assert!(desk.written().is_empty());
 }
+
+#[test]
+fn a_listen_is_ended_once_however_often_a_server_is_told_to_close() {
+    let mut desk = Desk::server(Era::Modern, Wire::Pipe);
+    desk.hear(&modern_tool_call("7").replace("tools/call", "subscriptions/listen"));
+    desk.started();
+    desk.engine.shutdown(desk.now, Shutdown::Drain);
+    desk.engine.shutdown(desk.now, Shutdown::Drain);
+    desk.pass(Duration::from_millis(400));
+    assert_eq!(desk.written().len(), 1);
+}
+
+#[test]
+fn a_session_that_is_gone_is_lost_and_not_cancelled() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Http);
+    desk.call("tools/call");
+    let exchange = desk.opened();
+    desk.written_on(exchange);
+    desk.engine
+        .handle_link_lost(desk.now, LossKind::SessionGone.into());
+    let events = desk.events();
+    assert!(matches!(
+        events[0],
+        Event::Ended {
+            outcome: Outcome::Lost {
+                cause: Loss {
+                    kind: LossKind::SessionGone,
+                    ..
+                },
+                ..
+            },
+            ..
+        }
+    ));
+    assert_eq!(closed(&events).unwrap().0.kind, LossKind::SessionGone);
+    let how = Closing::Abandoned;
+    assert!(
+        desk.transmits()
+            .contains(&Transmit::Close { exchange, how })
+    );
+}
+
+#[test]
+fn connecting_after_the_close_fails_at_once() {
+    let mut desk = Desk::new(client_config(Wire::Pipe));
+    desk.lose_link();
+    desk.events();
+    desk.engine.connect(desk.now, Mode::Auto);
+    assert!(matches!(
+        desk.events().as_slice(),
+        [Event::ConnectFailed(Outcome::Lost {
+            sent: Sent::Never,
+            ..
+        })]
+    ));
+    assert!(desk.written().is_empty());
+}
+
+#[test]
+fn nothing_can_be_told_after_the_close() {
+    for wire in [Wire::Pipe, Wire::Http] {
+        let mut desk = Desk::client(Era::Legacy, wire);
+        desk.engine.shutdown(desk.now, Shutdown::Now);
+        desk.transmits();
+        let told = desk
+            .engine
+            .notify(desk.now, None, "notifications/roots/list_changed", None);
+        assert_eq!(told, Err(Rejection::Closed));
+        assert!(desk.transmits().is_empty());
+    }
+}
+
+#[test]
+fn a_post_to_a_closed_session_is_not_accepted() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    desk.engine.shutdown(desk.now, Shutdown::Now);
+    let exchange = desk.post(&tool_call("1"));
+    let how = Closing::Abandoned;
+    assert_eq!(desk.transmits(), [Transmit::Close { exchange, how }]);
+}

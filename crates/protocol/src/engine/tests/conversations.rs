@@ -249,7 +249,7 @@ impl Side {
             };
             let (owner, bytes) = (frame.owner, frame.bytes.clone());
             self.monitor.write_begun(&self.desk.engine, owner, &bytes)?;
-            self.desk.engine.handle_write_begun(now, LINK);
+            self.desk.engine.begin_write(now, LINK);
             pipe.push_back(bytes);
             if !random.one_in(4) {
                 self.desk.engine.handle_write_done(now, LINK);

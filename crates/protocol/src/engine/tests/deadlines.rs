@@ -214,3 +214,17 @@ fn only_cancels_overtake() {
     assert!(frames[0].contains("notifications/cancelled"));
     assert!(frames[1].contains("tools/list"));
 }
+
+#[test]
+fn a_form_has_no_idle_deadline() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    desk.ask(Ask {
+        serves: Some(key),
+        ..Ask::new("elicitation/create", RawJson::empty_object())
+    });
+    assert_eq!(
+        desk.engine.poll_timeout(),
+        Some(Time::START + Duration::from_secs(600))
+    );
+}

@@ -77,7 +77,7 @@ fn write_done_then_cancel_on_legacy_http_posts_it_and_keeps_the_stream_until_it_
     desk.cancel(call);
     let cancel = desk.opened();
     assert_ne!(cancel, exchange);
-    desk.engine.handle_write_begun(desk.now, cancel);
+    desk.engine.begin_write(desk.now, cancel);
     assert!(
         desk.transmits().is_empty(),
         "the request's stream stays open"
@@ -96,7 +96,7 @@ fn write_done_then_cancel_on_legacy_http_posts_it_and_keeps_the_stream_until_it_
 #[test]
 fn cancel_then_write_done_on_legacy_http_waits_with_its_post() {
     let (mut desk, call, exchange) = posted(Era::Legacy);
-    desk.engine.handle_write_begun(desk.now, exchange);
+    desk.engine.begin_write(desk.now, exchange);
     desk.cancel(call);
     assert!(
         desk.transmits().is_empty(),
@@ -123,7 +123,7 @@ fn a_cancel_on_legacy_http_has_five_seconds() {
 #[test]
 fn a_request_body_that_is_never_fully_written_is_closed_after_five_seconds() {
     let (mut desk, call, exchange) = posted(Era::Legacy);
-    desk.engine.handle_write_begun(desk.now, exchange);
+    desk.engine.begin_write(desk.now, exchange);
     desk.cancel(call);
     desk.pass(Duration::from_secs(5));
     assert_eq!(desk.transmits(), [close(exchange, Closing::Abandoned)]);
@@ -540,4 +540,160 @@ fn an_exchange_with_several_requests_is_over_with_the_last() {
         desk.transmits()
             .contains(&close(exchange, Closing::Finished))
     );
+}
+
+#[test]
+fn what_waits_for_a_broken_stream_is_announced_when_it_is_back() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    let exchange = desk.post(&tool_call("1"));
+    let key = desk.started();
+    lost(&mut desk, exchange, false);
+    desk.respond(key);
+    assert!(desk.transmits().is_empty(), "it cannot be written now");
+    desk.engine.handle_exchange_resumed(desk.now, exchange);
+    assert_eq!(desk.transmits(), [Transmit::Write(exchange)]);
+}
+
+#[test]
+fn what_waits_for_the_get_stream_is_announced_when_it_opens() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    desk.call("ping");
+    assert!(desk.transmits().is_empty());
+    desk.engine.handle_exchange_resumed(desk.now, LINK);
+    assert_eq!(desk.transmits(), [Transmit::Write(LINK)]);
+}
+
+#[test]
+fn requests_on_a_calls_stream_stop_with_it() {
+    for lose in [true, false] {
+        let (mut desk, call, exchange) = posted(Era::Legacy);
+        desk.written_on(exchange);
+        desk.hear_on(exchange, &tool_call("\"form\""));
+        let form = desk.started();
+        if lose {
+            lost(&mut desk, exchange, false);
+        } else {
+            desk.cancel(call);
+            let cancel = desk.opened();
+            desk.written_on(cancel);
+        }
+        let stopped = desk.events().into_iter().any(
+            |event| matches!(event, Event::Stop { request, cause: StopCause::Disconnected } if request == form),
+        );
+        assert!(stopped, "lost: {lose}");
+    }
+}
+
+#[test]
+fn a_clients_answer_that_is_lost_with_its_lane_ends_its_request() {
+    for time_up in [true, false] {
+        let (mut desk, _, exchange) = posted(Era::Legacy);
+        desk.written_on(exchange);
+        desk.hear_on(exchange, &tool_call("\"form\""));
+        let form = desk.started();
+        desk.respond(form);
+        let lane = desk.opened();
+        match time_up {
+            true => desk.pass(Duration::from_secs(30)),
+            false => lost(&mut desk, lane, false),
+        }
+        let requests = &desk.engine.ledger().requests;
+        assert_eq!((requests.in_flight(), requests.ended_as(End::Lost)), (0, 1));
+        desk.engine.check().unwrap();
+    }
+}
+
+#[test]
+fn each_post_of_a_lane_has_its_own_time() {
+    let (mut desk, _, exchange) = posted(Era::Legacy);
+    desk.written_on(exchange);
+    desk.hear_on(exchange, &tool_call("\"form\""));
+    let form = desk.started();
+    for step in 1..=4 {
+        desk.engine
+            .progress(desk.now, form, f64::from(step), None, None)
+            .unwrap();
+    }
+    let lane = desk.opened();
+    for _ in 0..3 {
+        desk.engine.begin_write(desk.now, lane);
+        desk.pass(Duration::from_secs(20));
+        desk.engine.handle_write_done(desk.now, lane);
+    }
+    assert!(desk.transmits().is_empty(), "the lane is still open");
+}
+
+#[test]
+fn an_answer_on_the_get_stream_does_not_wake_the_clock_of_a_call_that_waits_for_a_form() {
+    let (mut desk, _, exchange) = posted(Era::Legacy);
+    desk.written_on(exchange);
+    desk.hear_on(exchange, &tool_call("\"form\""));
+    desk.started();
+    desk.hear(&tool_call("\"other\""));
+    let other = desk.started();
+    desk.respond(other);
+    desk.pass(Duration::from_secs(120));
+    assert!(desk.ends().is_empty());
+}
+
+#[test]
+fn the_end_of_a_calls_stream_is_the_end_of_the_call() {
+    let (mut desk, _, exchange) = posted(Era::Modern);
+    desk.written_on(exchange);
+    desk.engine.handle_input_ended(desk.now, exchange);
+    assert!(matches!(
+        desk.only_end(),
+        Outcome::Lost {
+            cause: Loss {
+                kind: LossKind::NoAnswer,
+                ..
+            },
+            ..
+        }
+    ));
+}
+
+#[test]
+fn an_error_without_an_id_on_a_calls_own_stream_is_its_refusal() {
+    let (mut desk, _, exchange) = posted(Era::Modern);
+    desk.written_on(exchange);
+    desk.hear_on(
+        exchange,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"?"}}"#,
+    );
+    assert!(matches!(desk.only_end(), Outcome::Refused(error) if error.code == -32020));
+}
+
+#[test]
+fn a_given_up_stream_that_could_be_resumed_is_closed() {
+    let (mut desk, call, exchange) = posted(Era::Legacy);
+    desk.written_on(exchange);
+    desk.cancel(call);
+    desk.transmits();
+    lost(&mut desk, exchange, true);
+    assert_eq!(desk.transmits(), [close(exchange, Closing::Abandoned)]);
+}
+
+#[test]
+fn early_cancels_are_not_crowded_out_by_finished_requests() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    desk.post(&cancel_of("\"early\""));
+    for id in 0..100 {
+        let exchange = desk.post(&tool_call(&id.to_string()));
+        let key = desk.started();
+        desk.respond(key);
+        desk.written_on(exchange);
+    }
+    desk.post(&tool_call("\"early\""));
+    assert!(desk.events().is_empty());
+}
+
+#[test]
+fn a_modern_disconnect_ends_what_the_engine_answers_by_itself_too() {
+    let mut desk = Desk::server(Era::Modern, Wire::Http);
+    let exchange = desk.post(&modern_tool_call("1").replace("tools/call", "server/discover"));
+    lost(&mut desk, exchange, false);
+    assert_eq!(desk.engine.ledger().requests.in_flight(), 0);
+    desk.transmits();
+    desk.engine.check().unwrap();
 }

@@ -38,13 +38,15 @@ enum What {
     Opening,
     /// The peer asks.
     Served,
+    /// The peer asks for a stream of notifications.
+    Listened,
     /// We ask on behalf of the first request that the peer made.
     Child,
 }
 
 use Era::{Legacy, Modern};
 use Role::{Client, Server};
-use What::{Call, Child, Listen, Opening, Served};
+use What::{Call, Child, Listen, Listened, Opening, Served};
 use Wire::{Http, Pipe};
 
 #[rustfmt::skip]
@@ -60,7 +62,7 @@ pub(super) const PLANS: [Plan; 13] = [
     plan("server legacy pipe", Server, Legacy, Pipe, [Served, Served, Served]),
     plan("server modern pipe", Server, Modern, Pipe, [Served, Served, Served]),
     plan("server legacy http", Server, Legacy, Http, [Served, Served, Served]),
-    plan("server modern http", Server, Modern, Http, [Served, Served, Served]),
+    plan("server modern http", Server, Modern, Http, [Served, Served, Listened]),
     plan("server legacy pipe, asking back", Server, Legacy, Pipe, [Served, Child, Served]),
 ];
 
@@ -597,7 +599,11 @@ impl World {
                 self.desk.engine.connect(self.desk.now, mode);
                 self.began(call, true)
             }
-            Served => self.receive(&id),
+            Served => self.receive(tool_call_of(self.plan.era, &id), &id),
+            Listened => {
+                let text = tool_call_of(self.plan.era, &id);
+                self.receive(text.replace("tools/call", "subscriptions/listen"), &id)
+            }
         };
         self.requests.push(begun);
     }
@@ -625,8 +631,7 @@ impl World {
     }
 
     /// The peer asks: on the link, on a POST of its own, or on the stream of a call of ours.
-    fn receive(&mut self, id: &str) -> Begun {
-        let text = tool_call_of(self.plan.era, id);
+    fn receive(&mut self, text: String, id: &str) -> Begun {
         let exchange = match (self.plan.role, self.plan.wire) {
             (_, Pipe) => LINK,
             (Server, Http) => self.desk.engine.handle_exchange_opened(),
@@ -638,7 +643,7 @@ impl World {
             },
         };
         self.desk.hear_on(exchange, &text);
-        if exchange != LINK {
+        if (self.plan.role, self.plan.wire) == (Server, Http) {
             self.desk.engine.handle_input_ended(self.desk.now, exchange);
         }
         let last = self.desk.engine.events.back();
@@ -658,7 +663,7 @@ impl World {
             let (owner, bytes) = (frame.owner, frame.bytes.clone());
             self.monitor.write_begun(&self.desk.engine, owner, &bytes)?;
         }
-        self.desk.engine.handle_write_begun(self.desk.now, exchange);
+        self.desk.engine.begin_write(self.desk.now, exchange);
         Ok(())
     }
 

@@ -350,3 +350,36 @@ fn meta_of_the_wrong_type_is_refused_by_name() {
         assert!(frame.contains("-32602") && frame.contains(named), "{frame}");
     }
 }
+
+#[test]
+fn on_http_no_call_overtakes_the_last_word_of_the_handshake() {
+    let mut desk = Desk::new(client_config(Wire::Http));
+    desk.engine.connect(desk.now, Mode::Legacy);
+    let exchange = desk.opened();
+    desk.written_on(exchange);
+    desk.hear_on(exchange, &initialize_result("1", "2025-11-25"));
+    assert!(desk.events().is_empty());
+    let ask = Ask::new("tools/list", RawJson::empty_object());
+    let outcome = desk.engine.request(desk.now, ask).unwrap_err();
+    assert!(matches!(
+        outcome,
+        Outcome::Rejected(Rejection::NotConnected)
+    ));
+    let lane = desk
+        .transmits()
+        .into_iter()
+        .find_map(|transmit| match transmit {
+            Transmit::Write(lane) => Some(lane),
+            Transmit::Close { .. } => None,
+        });
+    assert_eq!(desk.written_on(lane.unwrap()), [INITIALIZED]);
+    assert!(matches!(desk.events().as_slice(), [Event::Connected(_)]));
+}
+
+#[test]
+fn initialize_cannot_be_asked_like_a_call() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    let ask = Ask::new("initialize", RawJson::empty_object());
+    let outcome = desk.engine.request(desk.now, ask).unwrap_err();
+    assert!(matches!(outcome, Outcome::Rejected(Rejection::NotAllowed)));
+}

@@ -140,17 +140,84 @@ fn a_server_stops_reading_only_while_its_answers_pile_up() {
 }
 
 #[test]
-fn a_client_never_stops_reading() {
-    let mut config = client_config(Wire::Pipe);
-    config.limits.queued_bytes = 300;
-    let mut desk = Desk::new(config);
-    desk.connect(Era::Legacy);
-    for id in 1..=8 {
-        desk.hear(&tool_call(&id.to_string()));
-        let key = desk.started();
-        desk.respond(key);
+fn a_client_never_stops_reading_but_ignores_what_it_cannot_answer() {
+    for request in [
+        tool_call("8"),
+        r#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#.into(),
+    ] {
+        let mut config = client_config(Wire::Pipe);
+        config.limits.queued_bytes = 100;
+        let mut desk = Desk::new(config);
+        desk.connect(Era::Legacy);
+        for id in 1..=3 {
+            desk.hear(&tool_call(&id.to_string()));
+            let key = desk.started();
+            desk.respond(key);
+        }
+        assert!(desk.engine.wants_input());
+        desk.hear(&request);
+        assert!(desk.events().is_empty());
+        assert_eq!(desk.engine.ledger().ignored_requests, 1);
+        assert_eq!(desk.written().len(), 3);
+        desk.hear(&request);
+        assert_eq!(desk.engine.ledger().ignored_requests, 1);
     }
+}
+
+#[test]
+fn a_server_stops_reading_while_many_small_answers_wait() {
+    let mut config = server_config(Wire::Pipe);
+    config.limits.queued_answers = 4;
+    let mut desk = Desk::new(config);
+    for id in 0..5 {
+        desk.hear(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
+    }
+    assert!(!desk.engine.wants_input());
+    desk.written();
     assert!(desk.engine.wants_input());
+}
+
+#[test]
+fn a_session_whose_answers_nobody_fetches_refuses_more() {
+    let mut config = server_config(Wire::Http);
+    config.limits.queued_answers = 4;
+    let mut desk = Desk::new(config);
+    desk.be_initialized();
+    for id in 0..5 {
+        desk.post(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
+    }
+    let refused = desk.post(&tool_call("9"));
+    assert!(desk.events().is_empty());
+    assert!(desk.written_on(refused)[0].contains("-31001"));
+}
+
+#[test]
+fn an_answer_that_is_too_large_becomes_an_error() {
+    let mut config = server_config(Wire::Pipe);
+    config.limits.message_bytes = 100;
+    let mut desk = Desk::new(config);
+    desk.be_initialized();
+    let key = desk.start("1");
+    let large = format!(r#"{{"text":"{}"}}"#, "x".repeat(200));
+    desk.engine
+        .respond(desk.now, key, Ok(RawJson::parse(large).unwrap()));
+    let frame = desk.written().remove(0);
+    assert!(
+        frame.contains("-32603") && frame.contains("larger than 100 bytes"),
+        "{frame}"
+    );
+}
+
+#[test]
+fn parameters_that_are_no_object_are_rejected() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    for params in ["7", "[1]", "null", "\"text\""] {
+        let outcome = ask(&mut desk, params).unwrap_err();
+        assert!(matches!(
+            outcome,
+            Outcome::Rejected(Rejection::ParamsNotObject)
+        ));
+    }
 }
 
 #[test]

@@ -138,7 +138,7 @@ impl Desk {
     }
 
     fn begin(&mut self) {
-        self.engine.handle_write_begun(self.now, LINK);
+        self.engine.begin_write(self.now, LINK);
     }
 
     fn finish(&mut self) {
@@ -156,7 +156,7 @@ impl Desk {
             let next = self.engine.queued(exchange).next().cloned();
             let Some(frame) = next else { break };
             frames.push(String::from_utf8(frame.to_vec()).unwrap());
-            self.engine.handle_write_begun(self.now, exchange);
+            self.engine.begin_write(self.now, exchange);
             self.engine.handle_write_done(self.now, exchange);
         }
         frames

@@ -264,3 +264,30 @@ fn a_handlers_error_is_written_with_its_data() {
     );
     assert_eq!(desk.engine.ledger().requests.ended_as(End::Refused), 1);
 }
+
+#[test]
+fn a_malformed_notification_is_not_answered() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    for text in [
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":[7]}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}"#,
+        r#"{"jsonrpc":"2.0","method":7}"#,
+        r#"{"jsonrpc":"2.0","id":9,"result":{"a":}}"#,
+        r#"{"jsonrpc":"2.0","result":{}}"#,
+    ] {
+        desk.hear(text);
+    }
+    assert!(desk.written().is_empty());
+    assert_eq!(desk.engine.ledger().malformed, 5);
+}
+
+#[test]
+fn a_deadline_cannot_be_set_for_what_is_answered() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    desk.respond(key);
+    desk.engine
+        .set_deadline(desk.now, key, Duration::from_secs(1), done());
+    desk.pass(Duration::from_secs(2));
+    assert_eq!(desk.written().len(), 1);
+}
