@@ -31,9 +31,8 @@ impl Engine {
     /// more: then it goes nowhere (**silence**).
     pub fn respond(&mut self, now: Time, key: RequestKey, answer: Result<RawJson, ErrorObject>) {
         self.handler_ended(key);
-        match self.speaking(key) {
-            Some(_) => self.answer(now, key, &answer),
-            None => {}
+        if self.speaking(key).is_some() {
+            self.answer(now, key, &answer);
         }
         self.settle(now);
     }
