@@ -1,0 +1,93 @@
+//! Child processes that end with their parent.
+//!
+//! This is the one place in Belay with unsafe code: telling a child, between `fork` and `exec`, to
+//! ask for a signal when its parent dies.
+
+use std::io;
+use std::process::{Child, Command};
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+/// Spawns a child in a process group of its own, which gets SIGTERM when this process dies (the
+/// latter on Linux only; elsewhere it has to notice that its stdin has ended).
+///
+/// The signal is sent when the *thread* that spawned the child ends, so all children are spawned
+/// from one thread that lives as long as the process does. This call waits for that thread, for as
+/// long as `fork` and `exec` take.
+///
+/// ```
+/// let mut command = std::process::Command::new("true");
+/// let mut child = belay_process::spawn(command)?;
+/// assert!(child.wait()?.success());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn spawn(command: Command) -> io::Result<Child> {
+    static SPAWNER: OnceLock<Sender<Job>> = OnceLock::new();
+    let spawner = match SPAWNER.get() {
+        Some(spawner) => spawner,
+        None => {
+            let started = start_spawner()?;
+            SPAWNER.get_or_init(|| started)
+        }
+    };
+    let (done, spawned) = mpsc::channel();
+    let gone = || io::Error::other("the thread that spawns children is gone");
+    spawner.send((command, done)).map_err(|_| gone())?;
+    spawned.recv().map_err(|_| gone())?
+}
+
+type Job = (Command, Sender<io::Result<Child>>);
+
+fn start_spawner() -> io::Result<Sender<Job>> {
+    let (spawner, jobs) = mpsc::channel::<Job>();
+    thread::Builder::new()
+        .name("belay-spawner".into())
+        .spawn(move || {
+            for (command, done) in jobs {
+                // Whoever asked may have gone away; then the child goes, too.
+                if let Err(mpsc::SendError(Ok(mut unwanted))) = done.send(spawn_here(command)) {
+                    let _ = unwanted.kill();
+                    let _ = unwanted.wait();
+                }
+            }
+        })?;
+    Ok(spawner)
+}
+
+#[cfg(not(unix))]
+fn spawn_here(mut command: Command) -> io::Result<Child> {
+    command.spawn()
+}
+
+#[cfg(unix)]
+fn spawn_here(mut command: Command) -> io::Result<Child> {
+    use std::os::unix::process::CommandExt;
+
+    command.process_group(0);
+    #[cfg(target_os = "linux")]
+    {
+        let parent = rustix::process::getpid();
+        // SAFETY: between `fork` and `exec` only async-signal-safe calls are allowed. Both of these
+        // are plain system calls, and neither allocates nor takes a lock.
+        unsafe {
+            command.pre_exec(move || die_with(parent));
+        }
+    }
+    command.spawn()
+}
+
+/// Asks for SIGTERM when the parent dies. If it died before that was asked for, nobody would ever
+/// send it: so look once more.
+#[cfg(target_os = "linux")]
+fn die_with(parent: rustix::process::Pid) -> io::Result<()> {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    match getppid() == Some(parent) {
+        true => Ok(()),
+        false => Err(io::Error::from_raw_os_error(
+            rustix::io::Errno::SRCH.raw_os_error(),
+        )),
+    }
+}

@@ -1,0 +1,236 @@
+//! What a handler is given besides its arguments.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use belay_protocol::engine::{Incoming, StopCause};
+use belay_protocol::jsonrpc::{RawJson, RequestId};
+use belay_protocol::types::{
+    Era, LoggingLevel, LoggingMessageParams, Meta, Notification, ProtocolVersion, Request as Typed,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::Call;
+use crate::driver::{Link, Presence, Request, StopToken};
+
+/// A request that is being handled: who asks, whether they still wait, and how to speak to them.
+///
+/// It is cheap to clone. After the request is over, whatever is said through it goes nowhere
+/// (**silence**), and whatever was asked or spawned through it has been stopped (**tree**).
+#[derive(Clone)]
+pub struct Context {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    link: Arc<Link>,
+    incoming: Incoming,
+    stop: StopToken,
+    presence: Weak<Presence>,
+    /// Ends the tasks that were spawned through this context.
+    children: CancellationToken,
+    extensions: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Context {
+    pub(crate) fn new(request: Request) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                children: request.stop.token().child_token(),
+                link: request.link,
+                incoming: request.incoming,
+                stop: request.stop,
+                presence: request.presence,
+                extensions: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The token that fires when this handler should stop.
+    ///
+    /// Taking it is a promise to watch it: a handler that has taken its token is given a grace
+    /// (1 s, unless it says otherwise) between the firing and the drop, to clean up in. One that
+    /// never takes it is dropped at its next `await`.
+    pub fn token(&self) -> CancellationToken {
+        self.inner.link.grant_grace(self.inner.incoming.key, None);
+        self.inner.stop.token().clone()
+    }
+
+    /// Waits until this handler should stop, and tells why. Counts as taking the token.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it changes nothing, but that the token was taken.
+    pub async fn stopped(&self) -> StopCause {
+        self.inner.link.grant_grace(self.inner.incoming.key, None);
+        self.inner.stop.fired().await
+    }
+
+    /// Sets how long this handler may clean up once its token has fired. Zero is none.
+    pub fn set_grace(&self, grace: Duration) {
+        let key = self.inner.incoming.key;
+        self.inner.link.grant_grace(key, Some(grace));
+    }
+
+    /// Why this handler should stop, if it should.
+    pub fn stop_cause(&self) -> Option<StopCause> {
+        self.inner.stop.cause().cloned()
+    }
+
+    /// Tells the caller how far the request has come. What does not grow is not sent.
+    ///
+    /// Waits while the connection is full, so that a handler cannot outrun its reader.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it either has told or has not; nothing is told in part.
+    pub async fn progress(&self, progress: f64, total: impl Into<Option<f64>>, message: &str) {
+        let message = Some(message).filter(|message| !message.is_empty());
+        let key = self.inner.incoming.key;
+        let said = self
+            .inner
+            .link
+            .progress(key, progress, total.into(), message);
+        if let Err(error) = said.await {
+            tracing::debug!(%error, "progress was not sent");
+        }
+    }
+
+    /// Sends a log message to the caller. A modern caller gets it only if it asked for messages of
+    /// this level.
+    ///
+    /// # Cancel safety
+    ///
+    /// As with [`Context::progress`].
+    pub async fn log(&self, level: LoggingLevel, message: impl Into<serde_json::Value>) {
+        if !self.wants(level) {
+            return;
+        }
+        let params = LoggingMessageParams::new(level, message);
+        self.notify(&params).await;
+    }
+
+    fn wants(&self, level: LoggingLevel) -> bool {
+        use belay_protocol::types::meta_key::LOG_LEVEL;
+        match self.era() {
+            Era::Legacy => true,
+            Era::Modern => {
+                let wanted: Option<LoggingLevel> = self.meta().get(LOG_LEVEL).ok().flatten();
+                wanted.is_some_and(|wanted| level >= wanted)
+            }
+        }
+    }
+
+    async fn notify<N: Notification>(&self, params: &N) {
+        let Ok(params) = RawJson::encode(params) else {
+            return;
+        };
+        let key = Some(self.inner.incoming.key);
+        let said = self.inner.link.notify(key, N::METHOD, Some(&params));
+        if let Err(error) = said.await {
+            tracing::debug!(%error, method = N::METHOD, "a notification was not sent");
+        }
+    }
+
+    /// Asks the other side something on behalf of this request. Legacy only: it goes with this
+    /// request (**tree**), and is announced as cancelled if this request is.
+    pub fn request<R: Typed>(&self, params: &R::Params) -> Call<R::Result> {
+        let key = Some(self.inner.incoming.key);
+        Call::new::<R>(self.inner.link.clone(), params, key)
+    }
+
+    /// The same by name, for what has no type.
+    pub fn request_raw<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &(impl Serialize + ?Sized),
+    ) -> Call<T> {
+        let key = Some(self.inner.incoming.key);
+        Call::raw(self.inner.link.clone(), method, params, key)
+    }
+
+    /// Runs a task for as long as this request lives. It is dropped with it.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let children = self.inner.children.clone();
+        self.inner.link.spawn(async move {
+            tokio::select! {
+                biased;
+                () = children.cancelled() => {}
+                () = task => {}
+            }
+        });
+    }
+
+    /// What the caller calls the request.
+    pub fn id(&self) -> &RequestId {
+        &self.inner.incoming.id
+    }
+
+    /// The revision of the protocol that the request is made in.
+    pub fn version(&self) -> ProtocolVersion {
+        self.inner.incoming.version
+    }
+
+    /// The era that the request is made in.
+    pub fn era(&self) -> Era {
+        self.inner.incoming.era()
+    }
+
+    /// What came beside the parameters.
+    pub fn meta(&self) -> Meta {
+        let params = self.inner.incoming.params.as_ref();
+        let meta = params.and_then(|params| params.field("_meta"));
+        meta.and_then(|meta| meta.decode().ok()).unwrap_or_default()
+    }
+
+    /// Keeps a value for whoever handles this request next, by its type.
+    pub fn insert<T: Send + Sync + 'static>(&self, value: T) {
+        let mut extensions = self.extensions();
+        extensions.insert(TypeId::of::<T>(), Arc::new(value));
+    }
+
+    /// A value that was kept.
+    pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        let value = self.extensions().get(&TypeId::of::<T>()).cloned()?;
+        value.downcast().ok()
+    }
+
+    fn extensions(&self) -> std::sync::MutexGuard<'_, HashMap<TypeId, Arc<dyn Any + Send + Sync>>> {
+        let extensions = self.inner.extensions.lock();
+        extensions.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_deadline(&self, after: Duration, answer: RawJson) {
+        let key = self.inner.incoming.key;
+        self.inner.link.set_deadline(key, after, answer);
+    }
+
+    pub(crate) fn params(&self) -> Option<&RawJson> {
+        self.inner.incoming.params.as_ref()
+    }
+
+    pub(crate) fn method(&self) -> &str {
+        &self.inner.incoming.method
+    }
+
+    /// What keeps the handler counted. A blocking one takes it along to its thread.
+    pub(crate) fn presence(&self) -> Option<Arc<Presence>> {
+        self.inner.presence.upgrade()
+    }
+
+    /// Ends, when it is dropped, what was spawned through this context.
+    pub(crate) fn children(&self) -> DropGuard {
+        self.inner.children.clone().drop_guard()
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("id", self.id()).finish()
+    }
+}

@@ -1,0 +1,135 @@
+//! Runs handlers, and stops them when the engine says so.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Weak};
+
+use belay_protocol::engine::{Incoming, RequestKey, StopCause};
+use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
+use tokio::task::AbortHandle;
+
+use super::{Link, StopToken};
+
+/// What a handler answers.
+pub(crate) type Answer = Result<RawJson, ErrorObject>;
+
+/// A future that can be sent and stored.
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// What a link serves: the other side's requests and notifications.
+pub(crate) trait App: Send + Sync {
+    /// A handler for a request. It runs in a task of its own.
+    fn handle(&self, request: Request) -> BoxFuture<Answer>;
+
+    /// A notification has come. They come in order, so this must not take long.
+    fn notified(&self, notification: Notification);
+}
+
+/// A request of the peer's, for its handler.
+pub(crate) struct Request {
+    pub(crate) incoming: Incoming,
+    pub(crate) link: Arc<Link>,
+    pub(crate) stop: StopToken,
+    /// What keeps the handler counted. A blocking handler takes it along to its thread.
+    pub(crate) presence: Weak<Presence>,
+}
+
+/// A handler that exists.
+pub(super) struct Running {
+    stop: StopToken,
+    task: Option<AbortHandle>,
+}
+
+/// As long as this exists, so does the handler. When it goes, the engine is told.
+pub(crate) struct Presence {
+    link: Arc<Link>,
+    key: RequestKey,
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.link.lock().running.remove(&self.key);
+        // After an answer this changes nothing; without one it is the answer (**panic-fence**).
+        self.link
+            .tell(|engine, now| engine.handler_gone(now, self.key));
+    }
+}
+
+impl Link {
+    /// Starts a handler.
+    pub(super) fn start(self: &Arc<Self>, app: &Arc<dyn App>, incoming: Incoming) {
+        let key = incoming.key;
+        let stop = StopToken::default();
+        let presence = Arc::new(Presence {
+            link: self.clone(),
+            key,
+        });
+        let running = Running {
+            stop: stop.clone(),
+            task: None,
+        };
+        self.lock().running.insert(key, running);
+        let method = incoming.method.clone();
+        let request = Request {
+            incoming,
+            link: self.clone(),
+            stop,
+            presence: Arc::downgrade(&presence),
+        };
+        let link = self.clone();
+        let app = app.clone();
+        let task = self.tracker.spawn(async move {
+            let handled = fence(move || app.handle(request)).await;
+            match handled {
+                Ok(answer) => link.tell(|engine, now| engine.respond(now, key, answer)),
+                Err(panic) => {
+                    let panic = message(&*panic);
+                    tracing::error!(%method, panic, "a handler panicked (panic-fence)");
+                }
+            }
+            drop(presence);
+        });
+        // It may be over by now.
+        if let Some(running) = self.lock().running.get_mut(&key) {
+            running.task = Some(task.abort_handle());
+        }
+    }
+
+    /// Fires a handler's token.
+    pub(super) fn fire(&self, key: RequestKey, cause: StopCause) {
+        if let Some(running) = self.lock().running.get(&key) {
+            tracing::debug!(?cause, "a handler is stopped (stop-is-real)");
+            running.stop.fire(cause);
+        }
+    }
+
+    /// Drops a handler's future at its next await.
+    pub(super) fn abort(&self, key: RequestKey) {
+        if let Some(running) = self.lock().running.get(&key)
+            && let Some(task) = &running.task
+        {
+            task.abort();
+        }
+    }
+}
+
+/// Runs a future behind a fence that its panics do not pass (**panic-fence**).
+async fn fence<T>(make: impl FnOnce() -> BoxFuture<T>) -> Result<T, Box<dyn Any + Send>> {
+    let future = catch_unwind(AssertUnwindSafe(make))?;
+    let mut future = pin!(future);
+    std::future::poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => std::task::Poll::Ready(Err(panic)),
+        },
+    )
+    .await
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&'static str>().copied();
+    let string = || panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(string).unwrap_or("something that is no text")
+}

@@ -1,0 +1,233 @@
+//! Reads lines and writes frames, never waiting for one to do the other.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use belay_protocol::framing::{LineDecoder, Oversize};
+use belay_protocol::jsonrpc::{self, DecodeError, DecodeFault, Message};
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+use super::{LINK, Link};
+
+/// So many buffers go into one system call.
+const SLICES: usize = 64;
+/// So much is read at once.
+const CHUNK: usize = 64 << 10;
+
+/// The two ends of a pipe, and what is half read or half written.
+pub(super) struct Io<R, W> {
+    reader: R,
+    writer: W,
+    lines: LineDecoder,
+    input: Input,
+    depth: usize,
+    partial: Partial,
+    unflushed: bool,
+    /// Writing has failed, and is not tried again.
+    mute: bool,
+}
+
+/// The rest of a frame that the operating system took only in part.
+#[derive(Default)]
+struct Partial {
+    rest: Bytes,
+    newline: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Input {
+    Open,
+    Ended,
+}
+
+/// What came of it.
+pub(super) enum Moved {
+    /// Something was read; there may be messages.
+    Read,
+    /// Nothing more will be read.
+    InputEnded,
+    /// Something was written.
+    Wrote,
+    /// Reading failed.
+    ReadFailed(io::Error),
+    /// Writing failed.
+    WriteFailed(io::Error),
+}
+
+impl<R, W> Io<R, W>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    pub(super) fn new(reader: R, writer: W, line_limit: usize, depth: usize) -> Self {
+        Self {
+            reader,
+            writer,
+            lines: LineDecoder::new(line_limit),
+            input: Input::Open,
+            depth,
+            partial: Partial::default(),
+            unflushed: false,
+            mute: false,
+        }
+    }
+
+    /// Writes what can be written and reads what can be read, in turn, so that neither starves the
+    /// other.
+    pub(super) fn poll_move(&mut self, cx: &mut Context<'_>, link: &Link) -> Poll<Moved> {
+        match self.poll_write(cx, link) {
+            Poll::Ready(Ok(())) => {
+                link.room.notify_waiters();
+                return Poll::Ready(Moved::Wrote);
+            }
+            Poll::Ready(Err(error)) => {
+                self.mute = true;
+                return Poll::Ready(Moved::WriteFailed(error));
+            }
+            Poll::Pending => {}
+        }
+        if self.input == Input::Ended || !link.lock().engine.wants_input() {
+            return Poll::Pending;
+        }
+        match ready!(self.poll_read(cx)) {
+            Ok(0) => {
+                self.input = Input::Ended;
+                Poll::Ready(Moved::InputEnded)
+            }
+            Ok(_) => Poll::Ready(Moved::Read),
+            Err(error) => {
+                self.input = Input::Ended;
+                Poll::Ready(Moved::ReadFailed(error))
+            }
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let buffer = self.lines.buffer();
+        buffer.reserve(CHUNK);
+        pin!(self.reader.read_buf(buffer)).poll(cx)
+    }
+
+    /// Reads what is there already. False if nothing is.
+    pub(super) fn reads_at_once(&mut self, cx: &mut Context<'_>) -> bool {
+        self.input == Input::Open
+            && matches!(self.poll_read(cx), Poll::Ready(Ok(count)) if count > 0)
+    }
+
+    /// The next message that was read.
+    pub(super) fn next_message(&mut self) -> Option<Result<Message, DecodeError>> {
+        self.lines.next_line().map(|line| decode(line, self.depth))
+    }
+
+    /// What stood after the last newline, if it is a message.
+    pub(super) fn last_message(&mut self) -> Option<Message> {
+        let tail = self.lines.finish()?.ok()?;
+        jsonrpc::decode(&tail, self.depth).ok()
+    }
+
+    /// Hands frames to the operating system, as many at once as it takes. What it did not touch
+    /// stays in the engine's queue, and can still be withdrawn.
+    fn poll_write(&mut self, cx: &mut Context<'_>, link: &Link) -> Poll<io::Result<()>> {
+        if self.mute {
+            return Poll::Pending;
+        }
+        let mut state = link.lock();
+        let written = {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let mut count = self.partial.fill(&mut slices);
+            for frame in state.engine.queued(LINK) {
+                if count + 2 > SLICES {
+                    break;
+                }
+                slices[count] = IoSlice::new(frame);
+                slices[count + 1] = IoSlice::new(b"\n");
+                count += 2;
+            }
+            if count == 0 {
+                drop(state);
+                return self.poll_flush(cx);
+            }
+            ready!(Pin::new(&mut self.writer).poll_write_vectored(cx, &slices[..count]))?
+        };
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        self.unflushed = true;
+        let now = link.now();
+        let engine = &mut state.engine;
+        let mut left = written;
+        if !self.partial.is_empty() {
+            left = self.partial.advance(left);
+            if self.partial.is_empty() {
+                engine.handle_write_done(now, LINK);
+            }
+        }
+        while left > 0 {
+            let Some(rest) = engine.begin_write(now, LINK) else {
+                break;
+            };
+            let newline = true;
+            self.partial = Partial { rest, newline };
+            left = self.partial.advance(left);
+            if self.partial.is_empty() {
+                engine.handle_write_done(now, LINK);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Waits for what a writer holds back, but not for long.
+    pub(super) async fn flush(&mut self, span: std::time::Duration) {
+        if !self.mute {
+            use tokio::io::AsyncWriteExt;
+            let _ = tokio::time::timeout(span, self.writer.flush()).await;
+        }
+    }
+
+    /// Nothing waits: what a buffering writer holds back goes out. Never ready, unless it fails.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.unflushed {
+            ready!(Pin::new(&mut self.writer).poll_flush(cx))?;
+            self.unflushed = false;
+        }
+        Poll::Pending
+    }
+}
+
+impl Partial {
+    fn is_empty(&self) -> bool {
+        self.rest.is_empty() && !self.newline
+    }
+
+    fn fill<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
+        slices[0] = IoSlice::new(&self.rest);
+        slices[1] = IoSlice::new(b"\n");
+        2
+    }
+
+    /// Takes away what was written; tells how much more was.
+    fn advance(&mut self, written: usize) -> usize {
+        let of_rest = written.min(self.rest.len());
+        self.rest.advance(of_rest);
+        match written - of_rest {
+            0 => 0,
+            more => {
+                self.newline = false;
+                more - 1
+            }
+        }
+    }
+}
+
+fn decode(line: Result<Bytes, Oversize>, depth: usize) -> Result<Message, DecodeError> {
+    match line {
+        Ok(line) => jsonrpc::decode(&line, depth),
+        Err(Oversize { limit, .. }) => Err(DecodeFault::TooLong { limit }.into()),
+    }
+}

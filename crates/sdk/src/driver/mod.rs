@@ -1,0 +1,306 @@
+//! Turns one engine: the place where time, tasks and I/O meet the rules.
+//!
+//! [`Link`] is what everybody holds: callers, handlers and the driver itself. It has the engine
+//! under a lock that is never held across an `await`. The driver ([`run::drive`]) is the only one
+//! that takes events out, so they are acted upon in order; everybody else tells the engine something
+//! and wakes the driver.
+//!
+//! All tasks are spawned through one tracker. The engine decides when a handler stops; here its
+//! token is fired and its future dropped.
+
+mod handlers;
+mod io;
+mod run;
+mod stop;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use belay_protocol::engine::{
+    Ask, CallId, Config, Connected, Engine, Event, ExchangeId, Ledger, Loss, LossKind, Mode,
+    Outcome, Rejection, RequestKey, Shutdown, Time,
+};
+use belay_protocol::jsonrpc::RawJson;
+use belay_protocol::types::{ProgressParams, ProtocolVersion};
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+pub(crate) use handlers::{Answer, App, BoxFuture, Presence, Request};
+pub(crate) use run::{Ends, drive};
+pub(crate) use stop::StopToken;
+
+use handlers::Running;
+
+pub(crate) const LINK: ExchangeId = ExchangeId::LINK;
+
+/// What is told how far a call has come.
+pub(crate) type OnProgress = Box<dyn FnMut(ProgressParams) + Send>;
+
+/// One connection, shared by all who use it.
+pub(crate) struct Link {
+    state: Mutex<State>,
+    /// Something has changed that the driver should see.
+    wake: Notify,
+    /// Something was written, so there may be room for more.
+    room: Notify,
+    closed: watch::Sender<Option<Closed>>,
+    tracker: TaskTracker,
+    origin: Instant,
+}
+
+/// Why a link is closed, and what was still running then.
+#[derive(Clone, Debug)]
+pub(crate) struct Closed {
+    pub(crate) cause: Loss,
+}
+
+struct State {
+    engine: Engine,
+    waiters: HashMap<CallId, Waiter>,
+    running: HashMap<RequestKey, Running>,
+    connecting: Option<oneshot::Sender<Result<Connected, Outcome>>>,
+}
+
+/// Whoever waits for the end of a call.
+struct Waiter {
+    done: oneshot::Sender<Outcome>,
+    on_progress: Option<OnProgress>,
+}
+
+impl Link {
+    pub(crate) fn new(config: Config) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State {
+                engine: Engine::new(config),
+                waiters: HashMap::new(),
+                running: HashMap::new(),
+                connecting: None,
+            }),
+            wake: Notify::new(),
+            room: Notify::new(),
+            closed: watch::Sender::new(None),
+            tracker: TaskTracker::new(),
+            origin: Instant::now(),
+        })
+    }
+
+    /// A panic while the lock is held cannot leave the engine half changed in a way that matters
+    /// more than going on does.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Time {
+        Time::after(self.origin.elapsed())
+    }
+
+    /// Tells the engine something, and wakes the driver.
+    fn tell<T>(&self, tell: impl FnOnce(&mut Engine, Time) -> T) -> T {
+        let told = {
+            let mut state = self.lock();
+            let now = self.now();
+            tell(&mut state.engine, now)
+        };
+        self.wake.notify_one();
+        told
+    }
+
+    /// Opens the conversation.
+    pub(crate) async fn connect(&self, mode: Mode) -> Result<Connected, Outcome> {
+        let (done, connected) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            let now = self.now();
+            state.connecting = Some(done);
+            state.engine.connect(now, mode);
+        }
+        self.wake.notify_one();
+        connected.await.unwrap_or_else(|_| Err(self.lost()))
+    }
+
+    /// Begins a call. Its end comes through the channel; if that breaks, the driver is gone.
+    pub(crate) fn begin(
+        &self,
+        ask: Ask,
+        on_progress: Option<OnProgress>,
+    ) -> Result<(CallId, oneshot::Receiver<Outcome>), Outcome> {
+        let (done, end) = oneshot::channel();
+        let id = {
+            let mut state = self.lock();
+            let now = self.now();
+            let id = state.engine.request(now, ask)?;
+            state.waiters.insert(id, Waiter { done, on_progress });
+            id
+        };
+        self.wake.notify_one();
+        Ok((id, end))
+    }
+
+    /// Gives a call up. Returns at once, whatever the wire does (**cancel-never-waits**).
+    pub(crate) fn cancel(&self, call: CallId, reason: Option<&str>) {
+        self.tell(|engine, now| engine.cancel(now, call, reason));
+    }
+
+    /// Tells the peer something, waiting for room if there is none.
+    pub(crate) async fn notify(
+        &self,
+        serves: Option<RequestKey>,
+        method: &str,
+        params: Option<&RawJson>,
+    ) -> Result<(), Rejection> {
+        self.when_there_is_room(|engine, now| engine.notify(now, serves, method, params))
+            .await
+    }
+
+    /// Tells how far a request has come, waiting for room if there is none.
+    pub(crate) async fn progress(
+        &self,
+        key: RequestKey,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+    ) -> Result<(), Rejection> {
+        self.when_there_is_room(|engine, now| engine.progress(now, key, progress, total, message))
+            .await
+    }
+
+    async fn when_there_is_room(
+        &self,
+        mut say: impl FnMut(&mut Engine, Time) -> Result<(), Rejection>,
+    ) -> Result<(), Rejection> {
+        loop {
+            let room = self.room.notified();
+            match self.tell(&mut say) {
+                Err(Rejection::QueueFull { .. }) => room.await,
+                said => return said,
+            }
+        }
+    }
+
+    /// Runs a task that belongs to this link.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tracker.spawn(task);
+    }
+
+    pub(crate) fn version(&self) -> Option<ProtocolVersion> {
+        self.lock().engine.version()
+    }
+
+    pub(crate) fn grant_grace(&self, key: RequestKey, grace: Option<Duration>) {
+        self.lock().engine.grant_grace(key, grace);
+    }
+
+    pub(crate) fn set_deadline(&self, key: RequestKey, after: Duration, answer: RawJson) {
+        self.tell(|engine, now| engine.set_deadline(now, key, after, answer));
+    }
+
+    pub(crate) fn shutdown(&self, how: Shutdown) {
+        self.tell(|engine, now| engine.shutdown(now, how));
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger {
+        self.lock().engine.ledger().clone()
+    }
+
+    pub(crate) fn handlers(&self) -> usize {
+        self.lock().engine.handlers()
+    }
+
+    /// Why it is closed, once it is.
+    pub(crate) async fn closed(&self) -> Closed {
+        let mut closed = self.closed.subscribe();
+        match closed.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(closed)) => closed.clone(),
+            _ => Closed {
+                cause: LossKind::ClosedByUs.into(),
+            },
+        }
+    }
+
+    pub(crate) fn closed_because(&self) -> Loss {
+        let cause = self.lock().engine.closed_because();
+        cause.unwrap_or(LossKind::ClosedByUs.into())
+    }
+
+    /// Tells the peer something that nobody waits for, if there is room.
+    #[cfg(feature = "server")]
+    pub(crate) fn notify_now(&self, method: &str) {
+        if let Err(error) = self.tell(|engine, now| engine.notify(now, None, method, None)) {
+            tracing::debug!(%error, method, "a notification was not sent");
+        }
+    }
+
+    /// The end of a call whose driver is gone: its runtime was shut down.
+    pub(crate) fn lost(&self) -> Outcome {
+        Outcome::Lost {
+            cause: self.closed_because(),
+            sent: belay_protocol::engine::Sent::Maybe,
+        }
+    }
+
+    /// Acts upon everything that has happened. Only the driver calls this.
+    fn dispatch(self: &Arc<Self>, app: &Arc<dyn App>) {
+        loop {
+            let Some(event) = self.next_event() else {
+                return;
+            };
+            match event {
+                Event::Connected(connected) => self.opened(Ok(connected)),
+                Event::ConnectFailed(outcome) => self.opened(Err(outcome)),
+                Event::Ended { call, outcome } => {
+                    let waiter = self.lock().waiters.remove(&call);
+                    if let Some(waiter) = waiter {
+                        // Nobody is there if the call was dropped; that is an end, too.
+                        let _ = waiter.done.send(outcome);
+                    }
+                }
+                Event::Progress { call, params } => self.tell_progress(call, params),
+                Event::Notification { notification, .. } => app.notified(notification),
+                Event::Request(incoming) => self.start(app, incoming),
+                Event::Stop { request, cause } => self.fire(request, cause),
+                Event::Abort { request } => self.abort(request),
+                Event::Closed { cause, .. } => {
+                    self.closed.send_replace(Some(Closed { cause }));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn next_event(&self) -> Option<Event> {
+        let mut state = self.lock();
+        // There is one exchange, and the driver looks at its queue by itself.
+        while state.engine.poll_transmit().is_some() {}
+        state.engine.poll_event()
+    }
+
+    fn opened(&self, how: Result<Connected, Outcome>) {
+        if let Some(connecting) = self.lock().connecting.take() {
+            let _ = connecting.send(how);
+        }
+    }
+
+    /// The callback runs outside the lock: it is not ours.
+    fn tell_progress(&self, call: CallId, params: ProgressParams) {
+        let callback = self
+            .lock()
+            .waiters
+            .get_mut(&call)
+            .and_then(|waiter| waiter.on_progress.take());
+        if let Some(mut callback) = callback {
+            callback(params);
+            if let Some(waiter) = self.lock().waiters.get_mut(&call) {
+                waiter.on_progress = Some(callback);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Link")
+    }
+}

@@ -1,0 +1,196 @@
+//! The loop.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use belay_protocol::engine::{Loss, LossKind};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::io::{Io, Moved};
+use super::{App, BoxFuture, LINK, Link};
+
+/// After the pipe has ended, the exit of the process behind it is waited for so long: it says more
+/// than the end of a pipe does.
+const EXIT_AFTER_END: Duration = Duration::from_millis(500);
+
+/// What was handed to a writer that passes it on by itself gets so long to leave.
+const LAST_FLUSH: Duration = Duration::from_millis(250);
+
+/// The ends of a connection, and what else can end it.
+pub(crate) struct Ends<R, W> {
+    pub(crate) reader: R,
+    pub(crate) writer: W,
+    /// The longest line that is accepted.
+    pub(crate) line_limit: usize,
+    /// The end of the process on the other side, where there is one.
+    pub(crate) exit: Option<BoxFuture<Loss>>,
+    /// Dropped after the ends are: what sees to the end of that process.
+    pub(crate) keep: Option<Box<dyn Send>>,
+}
+
+/// Turns the engine until the link is closed.
+pub(crate) async fn drive<R, W>(link: Arc<Link>, ends: Ends<R, W>, app: Arc<dyn App>)
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    // Dropped last, whoever drops this future.
+    let _keep = ends.keep;
+    let mut io = Io::new(ends.reader, ends.writer, ends.line_limit, 64);
+    let mut ending = Ending::new(ends.exit);
+    let mut timer = Box::pin(sleep_until(Instant::now()));
+    loop {
+        link.dispatch(&app);
+        if link.lock().engine.is_closed() {
+            link.dispatch(&app);
+            io.flush(LAST_FLUSH).await;
+            return;
+        }
+        let deadline = link.deadline();
+        if let Some(deadline) = deadline
+            && deadline != timer.deadline()
+        {
+            timer.as_mut().reset(deadline);
+        }
+        tokio::select! {
+            biased;
+            loss = ending.wait() => link.lose(&mut io, loss).await,
+            () = link.wake.notified() => {}
+            () = &mut timer, if deadline.is_some() => {
+                link.tell(|engine, now| engine.handle_timeout(now));
+            }
+            moved = poll_fn(|cx| io.poll_move(cx, &link)) => match moved {
+                Moved::Read => link.take_in(&mut io),
+                Moved::Wrote => {}
+                Moved::InputEnded => {
+                    link.take_in(&mut io);
+                    link.take_in_tail(&mut io);
+                    match ending.expects_exit() {
+                        true => ending.within(EXIT_AFTER_END, LossKind::EndOfStream.into()),
+                        false => link.tell(|engine, now| engine.handle_input_ended(now, LINK)),
+                    }
+                }
+                Moved::ReadFailed(error) | Moved::WriteFailed(error) => {
+                    let span = match ending.expects_exit() {
+                        true => EXIT_AFTER_END,
+                        false => Duration::ZERO,
+                    };
+                    ending.within(span, io_loss(error));
+                }
+            },
+        }
+    }
+}
+
+/// What ends the link from outside: the exit of a process, or a pipe that broke.
+struct Ending {
+    exit: Option<BoxFuture<Loss>>,
+    /// What happened to the pipe, and how long something better is waited for.
+    broken: Option<(Loss, Pin<Box<Sleep>>)>,
+}
+
+impl Ending {
+    fn new(exit: Option<BoxFuture<Loss>>) -> Self {
+        Self { exit, broken: None }
+    }
+
+    fn expects_exit(&self) -> bool {
+        self.exit.is_some()
+    }
+
+    fn within(&mut self, span: Duration, loss: Loss) {
+        if self.broken.is_none() {
+            self.broken = Some((loss, Box::pin(tokio::time::sleep(span))));
+        }
+    }
+
+    /// # Cancel safety
+    ///
+    /// Nothing is lost if this is dropped: what it waits for is kept.
+    async fn wait(&mut self) -> Loss {
+        poll_fn(|cx| {
+            if let Some(exit) = &mut self.exit
+                && let Poll::Ready(loss) = exit.as_mut().poll(cx)
+            {
+                self.exit = None;
+                self.broken = None;
+                return Poll::Ready(loss);
+            }
+            if let Some((loss, sleep)) = &mut self.broken
+                && sleep.as_mut().poll(cx).is_ready()
+            {
+                let loss = loss.clone();
+                self.exit = None;
+                self.broken = None;
+                return Poll::Ready(loss);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Link {
+    fn deadline(&self) -> Option<Instant> {
+        let due = self.lock().engine.poll_timeout()?;
+        Some(self.origin + (due - belay_protocol::engine::Time::START))
+    }
+
+    /// Hands on every message that was read.
+    fn take_in<R, W>(&self, io: &mut Io<R, W>)
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        let mut state = self.lock();
+        let now = self.now();
+        while let Some(message) = io.next_message() {
+            match message {
+                Ok(message) => state.engine.handle_message(now, LINK, message),
+                Err(error) => {
+                    tracing::debug!(%error, "a message was malformed (smallest-scope)");
+                    state.engine.handle_malformed(now, LINK, &error);
+                }
+            }
+        }
+    }
+
+    /// A last message without its newline counts, if it is whole.
+    fn take_in_tail<R, W>(&self, io: &mut Io<R, W>)
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        if let Some(message) = io.last_message() {
+            self.tell(|engine, now| engine.handle_message(now, LINK, message));
+        }
+    }
+
+    /// The link is gone. What is already in the pipe is read first (**typed-end**).
+    async fn lose<R, W>(&self, io: &mut Io<R, W>, loss: Loss)
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        while poll_fn(|cx| Poll::Ready(io.reads_at_once(cx))).await {
+            self.take_in(io);
+        }
+        self.tell(|engine, now| engine.handle_exchange_lost(now, LINK, loss, false));
+    }
+}
+
+fn io_loss(error: io::Error) -> Loss {
+    let kind = match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => LossKind::EndOfStream,
+        _ => LossKind::Io,
+    };
+    Loss {
+        kind,
+        source: Some(Arc::new(error)),
+    }
+}

@@ -1,0 +1,234 @@
+//! What went wrong with a call, as its caller sees it.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use belay_protocol::engine::{By, Clock, Outcome, Sent};
+use belay_protocol::jsonrpc::ErrorObject;
+
+/// Why a call gave no result.
+///
+/// Callers ask it questions. A lost connection is never a cancellation, and a peer's error is never
+/// mistaken for one of ours.
+///
+/// ```
+/// # fn handle(error: belay::Error) {
+/// if error.is_lost() && error.safe_to_retry() {
+///     // connect again, and call again
+/// } else if error.is_timeout() {
+///     // the peer was told
+/// } else if error.is_cancelled() {
+///     // somebody pressed Ctrl-C; never the death of the server
+/// }
+/// # }
+/// ```
+pub struct Error(Box<Inner>);
+
+enum Inner {
+    Ended(Outcome),
+    /// The peer answered, but not with what was asked for.
+    BadResult(serde_json::Error),
+    /// What was to be sent could not be written as JSON.
+    BadParams(serde_json::Error),
+    /// A transport could not be opened.
+    Connect(String, Option<Box<dyn StdError + Send + Sync>>),
+}
+
+/// The kinds of [`Error`], one for each way in which a call can end without a result.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The peer refused it.
+    Refused,
+    /// The peer needs input first, and nothing was there to give it.
+    InputRequired,
+    /// Somebody stopped it.
+    Cancelled,
+    /// A deadline of ours passed.
+    TimedOut,
+    /// The connection, the process or the stream went away, or was never there.
+    Lost,
+    /// The peer broke the protocol.
+    Violated,
+    /// A limit or rule of our own stopped it before it began.
+    Rejected,
+}
+
+impl Error {
+    /// Which kind it is.
+    pub fn kind(&self) -> ErrorKind {
+        match &*self.0 {
+            Inner::Ended(outcome) => match outcome {
+                // A result that was taken for an error is a result we could not use.
+                Outcome::Answered(_) | Outcome::Violated(_) => ErrorKind::Violated,
+                Outcome::InputRequired(_) => ErrorKind::InputRequired,
+                Outcome::Refused(_) => ErrorKind::Refused,
+                Outcome::Cancelled { .. } => ErrorKind::Cancelled,
+                Outcome::TimedOut { .. } => ErrorKind::TimedOut,
+                Outcome::Lost { .. } => ErrorKind::Lost,
+                Outcome::Rejected(_) => ErrorKind::Rejected,
+            },
+            Inner::BadResult(_) => ErrorKind::Violated,
+            Inner::BadParams(_) => ErrorKind::Rejected,
+            Inner::Connect(..) => ErrorKind::Lost,
+        }
+    }
+
+    /// Whether the connection, the process or the stream went away.
+    pub fn is_lost(&self) -> bool {
+        self.kind() == ErrorKind::Lost
+    }
+
+    /// Whether somebody stopped it: the caller, the peer, or a shutdown.
+    pub fn is_cancelled(&self) -> bool {
+        self.kind() == ErrorKind::Cancelled
+    }
+
+    /// Whether a deadline of ours passed.
+    pub fn is_timeout(&self) -> bool {
+        self.kind() == ErrorKind::TimedOut
+    }
+
+    /// Whether the peer refused it.
+    pub fn is_refused(&self) -> bool {
+        self.kind() == ErrorKind::Refused
+    }
+
+    /// The peer's own error, if it refused.
+    pub fn refusal(&self) -> Option<&ErrorObject> {
+        match &*self.0 {
+            Inner::Ended(Outcome::Refused(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Who stopped it, if somebody did.
+    pub fn cancelled_by(&self) -> Option<By> {
+        match &*self.0 {
+            Inner::Ended(Outcome::Cancelled { by, .. }) => Some(*by),
+            _ => None,
+        }
+    }
+
+    /// Which deadline passed, if one did.
+    pub fn clock(&self) -> Option<Clock> {
+        match &*self.0 {
+            Inner::Ended(Outcome::TimedOut { clock, .. }) => Some(*clock),
+            _ => None,
+        }
+    }
+
+    /// Whether the request had left, where that is in doubt.
+    pub fn sent(&self) -> Option<Sent> {
+        match &*self.0 {
+            Inner::Ended(outcome) => outcome.sent(),
+            Inner::BadParams(_) | Inner::Connect(..) => Some(Sent::Never),
+            Inner::BadResult(_) => None,
+        }
+    }
+
+    /// Whether nothing of it was sent, so that calling again cannot do anything twice.
+    pub fn safe_to_retry(&self) -> bool {
+        self.sent() == Some(Sent::Never)
+    }
+
+    /// How the call ended, if there was one.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        match &*self.0 {
+            Inner::Ended(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn bad_result(error: serde_json::Error) -> Self {
+        Self(Box::new(Inner::BadResult(error)))
+    }
+
+    pub(crate) fn bad_params(error: serde_json::Error) -> Self {
+        Self(Box::new(Inner::BadParams(error)))
+    }
+
+    /// A transport that could not be opened.
+    pub(crate) fn connect(
+        what: impl Into<String>,
+        source: impl Into<Option<Box<dyn StdError + Send + Sync>>>,
+    ) -> Self {
+        Self(Box::new(Inner::Connect(what.into(), source.into())))
+    }
+}
+
+impl From<Outcome> for Error {
+    fn from(outcome: Outcome) -> Self {
+        Self(Box::new(Inner::Ended(outcome)))
+    }
+}
+
+/// This level only; the cause is in `source()`.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Inner::Ended(outcome) => match outcome {
+                Outcome::Answered(_) => f.write_str("the answer could not be used"),
+                Outcome::InputRequired(_) => f.write_str("the peer needs input first"),
+                Outcome::Refused(error) => write!(f, "refused: {error}"),
+                Outcome::Cancelled { by, reason, .. } => {
+                    let who = match by {
+                        By::Caller => "the caller",
+                        By::Peer => "the peer",
+                        By::Shutdown => "a shutdown",
+                    };
+                    write!(f, "cancelled by {who}")?;
+                    match reason {
+                        Some(reason) => write!(f, ": {reason}"),
+                        None => Ok(()),
+                    }
+                }
+                Outcome::TimedOut { clock, after, .. } => match clock {
+                    Clock::Idle => write!(f, "timed out: no progress for {after:?}"),
+                    Clock::Total => write!(f, "timed out after {after:?}"),
+                },
+                Outcome::Lost { sent, .. } => {
+                    let sent = match sent {
+                        Sent::Never => "never sent",
+                        Sent::Maybe => "perhaps received",
+                        Sent::Yes => "received",
+                    };
+                    write!(f, "lost ({sent})")
+                }
+                Outcome::Violated(_) => f.write_str("the peer broke the protocol"),
+                Outcome::Rejected(_) => f.write_str("rejected"),
+            },
+            Inner::BadResult(_) => f.write_str("the peer's result does not fit"),
+            Inner::BadParams(_) => f.write_str("the parameters cannot be written as JSON"),
+            Inner::Connect(what, _) => f.write_str(what),
+        }
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &*self.0 {
+            Inner::Ended(Outcome::Lost { cause, .. }) => Some(cause),
+            Inner::Ended(Outcome::Violated(violation)) => Some(violation),
+            Inner::Ended(Outcome::Rejected(rejection)) => Some(rejection),
+            Inner::Ended(_) => None,
+            Inner::BadResult(error) | Inner::BadParams(error) => Some(error),
+            Inner::Connect(_, source) => {
+                let source = source.as_deref()?;
+                Some(source)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({self}")?;
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        f.write_str(")")
+    }
+}

@@ -1,0 +1,222 @@
+//! A server: what it offers, and where it serves it.
+
+mod blocking;
+mod reply;
+mod tools;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use belay_protocol::engine::{Config, Identity, Ledger, Limits, Loss, Shutdown, Spans, Wire};
+use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
+use belay_protocol::types::{
+    CallTool, Era, Implementation, ListCapability, ListTools, Request as _, ServerCapabilities,
+    error_code,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
+
+use crate::context::Context;
+use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, drive};
+
+pub use reply::{IntoToolResult, Json};
+pub use tools::{Tool, Tools};
+
+/// The longest line a server accepts.
+const LINE_LIMIT: usize = 4 << 20;
+
+/// What a server offers.
+///
+/// ```
+/// use belay::{Context, Server, Tool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Echo { text: String }
+///
+/// let server = Server::new("example", "1.0.0")
+///     .tool(Tool::new("echo", |_cx: Context, echo: Echo| async move { echo.text }));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Server {
+    info: Implementation,
+    instructions: Option<String>,
+    tools: Tools,
+    limits: Limits,
+    spans: Spans,
+}
+
+impl Server {
+    /// A server that offers nothing yet.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        let info = Implementation::new(name, version);
+        let defaults = Config::server(info.clone(), ServerCapabilities::new(), Wire::Pipe);
+        Self {
+            info,
+            instructions: None,
+            tools: Tools::default(),
+            limits: defaults.limits,
+            spans: defaults.spans,
+        }
+    }
+
+    /// Tells the model how to make good use of it.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Offers a tool. One of the same name is replaced.
+    pub fn tool(self, tool: Tool) -> Self {
+        self.tools.add(tool);
+        self
+    }
+
+    /// Changes how much is too much.
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.limits);
+        self
+    }
+
+    /// Changes how long things may take that are not calls: grace, drain and the like.
+    pub fn spans(mut self, change: impl FnOnce(&mut Spans)) -> Self {
+        change(&mut self.spans);
+        self
+    }
+
+    /// The tools, which can be changed while the server runs.
+    pub fn tools(&self) -> Tools {
+        self.tools.clone()
+    }
+
+    /// Serves one connection, on any pair of byte streams. Signals are left to the caller.
+    ///
+    /// Must be called within a tokio runtime. The connection is served in the background; what is
+    /// given back waits for its end, and ends it when it is dropped.
+    pub fn serve<R, W>(&self, reader: R, writer: W) -> Serving
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let link = Link::new(self.config());
+        self.tools.serve_on(&link);
+        let app: Arc<dyn App> = Arc::new(Routes {
+            info: self.info.clone(),
+            tools: self.tools.clone(),
+        });
+        let ends = Ends {
+            reader,
+            writer,
+            line_limit: LINE_LIMIT,
+            exit: None,
+            keep: None,
+        };
+        let (done, ended) = oneshot::channel();
+        let driven = link.clone();
+        link.spawn(async move {
+            drive(driven, ends, app).await;
+            let _ = done.send(());
+        });
+        Serving { link, ended }
+    }
+
+    fn config(&self) -> Config {
+        let mut capabilities = ServerCapabilities::new();
+        let mut tools = ListCapability::new();
+        tools.list_changed = Some(true);
+        capabilities.tools = Some(tools);
+        let mut config = Config::server(self.info.clone(), capabilities.clone(), Wire::Pipe);
+        config.identity = Identity::Server {
+            info: self.info.clone(),
+            capabilities,
+            instructions: self.instructions.clone(),
+        };
+        config.limits = self.limits.clone();
+        config.spans = self.spans.clone();
+        config
+    }
+}
+
+/// A connection that is being served. Wait for it to know why it ended.
+///
+/// # Cancel safety
+///
+/// Dropping it ends the connection: handlers are stopped at once, without a drain.
+#[must_use = "dropping it ends the connection"]
+#[derive(Debug)]
+pub struct Serving {
+    link: Arc<Link>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Serving {
+    /// Begins an orderly shutdown: running handlers may finish for a while, then they are stopped
+    /// (**orderly-close**). Called again, it ends that while.
+    pub fn shutdown(&self) {
+        self.link.shutdown(Shutdown::Drain);
+    }
+
+    /// How many requests began, and how each ended.
+    pub fn ledger(&self) -> Ledger {
+        self.link.ledger()
+    }
+
+    /// How many handlers exist: running, or being stopped.
+    pub fn handlers(&self) -> usize {
+        self.link.handlers()
+    }
+}
+
+impl Future for Serving {
+    type Output = Loss;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Loss> {
+        Pin::new(&mut self.ended)
+            .poll(cx)
+            .map(|_| self.link.closed_because())
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.link.shutdown(Shutdown::Now);
+    }
+}
+
+/// Method to handler.
+struct Routes {
+    info: Implementation,
+    tools: Tools,
+}
+
+impl App for Routes {
+    fn handle(&self, request: Request) -> BoxFuture<Answer> {
+        let cx = Context::new(request);
+        let tools = self.tools.clone();
+        let info = self.info.clone();
+        Box::pin(async move {
+            let _children = cx.children();
+            let result = match cx.method() {
+                ListTools::METHOD => tools.list(),
+                CallTool::METHOD => tools.call(&cx).await?,
+                other => {
+                    let problem = format!("no such method: {other}");
+                    return Err(ErrorObject::new(error_code::METHOD_NOT_FOUND, problem));
+                }
+            };
+            let result = match cx.era() {
+                Era::Legacy => result,
+                Era::Modern => reply::modern(result, &info),
+            };
+            RawJson::encode(&result).map_err(|error| {
+                let problem = format!("the result cannot be written as JSON: {error}");
+                ErrorObject::new(error_code::INTERNAL_ERROR, problem)
+            })
+        })
+    }
+
+    fn notified(&self, notification: Notification) {
+        tracing::debug!(method = %notification.method, "a notification was passed over");
+    }
+}

@@ -1,0 +1,112 @@
+//! What a tool may give back.
+
+use std::fmt::Display;
+
+use belay_protocol::types::{
+    CallToolResult, ContentBlock, Implementation, ListToolsResult, Meta, ResultType, meta_key,
+};
+use serde::Serialize;
+
+/// Something that can be the result of a tool.
+///
+/// A text becomes text; [`Json`] becomes structured content; an `Err` becomes a result that says
+/// that the tool failed, which the model gets to see. (A tool that failed is a *result*; a request
+/// that failed is an *error*.)
+pub trait IntoToolResult {
+    /// The result.
+    fn into_tool_result(self) -> CallToolResult;
+}
+
+/// A value for programs: becomes structured content, and the same as text for those who only read.
+///
+/// ```
+/// use belay::{IntoToolResult, Json};
+/// let result = Json([1, 2]).into_tool_result();
+/// assert_eq!(result.structured_content, Some(serde_json::json!([1, 2])));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Json<T>(pub T);
+
+impl IntoToolResult for CallToolResult {
+    fn into_tool_result(self) -> CallToolResult {
+        self
+    }
+}
+
+impl IntoToolResult for String {
+    fn into_tool_result(self) -> CallToolResult {
+        CallToolResult::text(self)
+    }
+}
+
+impl IntoToolResult for &str {
+    fn into_tool_result(self) -> CallToolResult {
+        CallToolResult::text(self)
+    }
+}
+
+impl IntoToolResult for () {
+    fn into_tool_result(self) -> CallToolResult {
+        CallToolResult::new()
+    }
+}
+
+impl IntoToolResult for Vec<ContentBlock> {
+    fn into_tool_result(self) -> CallToolResult {
+        let mut result = CallToolResult::new();
+        result.content = self;
+        result
+    }
+}
+
+impl<T: Serialize> IntoToolResult for Json<T> {
+    fn into_tool_result(self) -> CallToolResult {
+        match serde_json::to_value(self.0) {
+            Ok(value) => {
+                let mut result = CallToolResult::text(value.to_string());
+                result.structured_content = Some(value);
+                result
+            }
+            Err(error) => CallToolResult::error(format!("the result is not JSON: {error}")),
+        }
+    }
+}
+
+impl<T: IntoToolResult, E: Display> IntoToolResult for Result<T, E> {
+    fn into_tool_result(self) -> CallToolResult {
+        match self {
+            Ok(value) => value.into_tool_result(),
+            Err(error) => CallToolResult::error(error.to_string()),
+        }
+    }
+}
+
+/// A result of one of the methods a server knows.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Reply {
+    ListTools(ListToolsResult),
+    CallTool(CallToolResult),
+}
+
+/// What the modern wire wants to see in every result.
+pub(super) fn modern(reply: Reply, info: &Implementation) -> Reply {
+    let mark = |result_type: &mut Option<ResultType>, meta: &mut Option<Meta>| {
+        result_type.get_or_insert(ResultType::Complete);
+        let meta = meta.get_or_insert_default();
+        // Our own name is always valid JSON.
+        let _ = meta.set(meta_key::SERVER_INFO, info);
+    };
+    match reply {
+        Reply::ListTools(mut result) => {
+            mark(&mut result.result_type, &mut result.meta);
+            result.ttl_ms.get_or_insert(0);
+            result.cache_scope.get_or_insert_with(|| "private".into());
+            Reply::ListTools(result)
+        }
+        Reply::CallTool(mut result) => {
+            mark(&mut result.result_type, &mut result.meta);
+            Reply::CallTool(result)
+        }
+    }
+}

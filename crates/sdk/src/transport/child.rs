@@ -1,0 +1,369 @@
+//! A server as a child process.
+//!
+//! A child has a process group of its own. Its end is: stdin is closed, 2 s, SIGTERM to the group,
+//! 2 s, SIGKILL to the group, reaped (**no-orphan-processes**). That happens on threads, so that a
+//! dying runtime cannot take it along.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use belay_protocol::engine::{Loss, LossKind, Mode, Outcome};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+
+use crate::Error;
+use crate::client::{Client, ClientBuilder, LINE_LIMIT};
+use crate::driver::{BoxFuture, Ends};
+
+/// How long a child has to go after its stdin was closed, and again after SIGTERM.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How much of its stderr is remembered.
+const STDERR_TAIL: usize = 64 << 10;
+
+impl Client {
+    /// Starts a server as a child process and connects to it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it ends the child, the way closing the client does.
+    pub async fn stdio<I, A>(
+        program: impl AsRef<std::ffi::OsStr>,
+        arguments: I,
+    ) -> Result<Self, Error>
+    where
+        I: IntoIterator<Item = A>,
+        A: AsRef<std::ffi::OsStr>,
+    {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        ClientBuilder::default().spawn(command).await
+    }
+}
+
+impl ClientBuilder {
+    /// Starts a server as a child process and connects to it. Its stdin, stdout and stderr are
+    /// taken; all else is as the command says.
+    ///
+    /// If the child exits on the era probe, it is started once more and greeted the legacy way.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it ends the child, the way closing the client does.
+    pub async fn spawn(self, mut command: Command) -> Result<Client, Error> {
+        let again = match self.is_auto() {
+            true => Some((self.again(Mode::Legacy), copy(&command))),
+            false => None,
+        };
+        prepare(&mut command);
+        let (ends, warden) = start(command)?;
+        match self.open(ends).await {
+            Err(error) if exited(&error) => match again {
+                Some((builder, mut command)) if !warden.stopped_by_signal() => {
+                    prepare(&mut command);
+                    let (ends, _) = start(command)?;
+                    builder.open(ends).await
+                }
+                _ => Err(error),
+            },
+            opened => opened,
+        }
+    }
+}
+
+fn exited(error: &Error) -> bool {
+    matches!(
+        error.outcome(),
+        Some(Outcome::Lost { cause, .. }) if cause.kind == LossKind::ProcessExit
+    )
+}
+
+/// A command cannot be cloned, but what it says can be said again.
+fn copy(command: &Command) -> Command {
+    let mut copy = Command::new(command.get_program());
+    copy.args(command.get_args());
+    for (key, value) in command.get_envs() {
+        match value {
+            Some(value) => copy.env(key, value),
+            None => copy.env_remove(key),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        copy.current_dir(folder);
+    }
+    copy
+}
+
+fn prepare(command: &mut Command) {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+}
+
+type ChildEnds = Ends<pipe::Receiver, pipe::Sender>;
+
+fn start(command: Command) -> Result<(ChildEnds, Arc<Warden>), Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let failed =
+        |error: io::Error| Error::connect(format!("cannot start {program:?}"), Some(error.into()));
+    let mut child = belay_process::spawn(command).map_err(failed)?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let warden = Warden::start(child, stderr).map_err(failed)?;
+    let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
+        return Err(failed(io::Error::other(
+            "the child has no stdin or no stdout",
+        )));
+    };
+    let writer = pipe::Sender::from_owned_fd(OwnedFd::from(stdin)).map_err(failed)?;
+    let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(stdout)).map_err(failed)?;
+    let ends = Ends {
+        reader,
+        writer,
+        line_limit: LINE_LIMIT,
+        exit: Some(warden.exit()),
+        keep: Some(Box::new(EndsChild(warden.clone()))),
+    };
+    Ok((ends, warden))
+}
+
+/// Ends the child when it is dropped, on a thread that nobody waits for.
+struct EndsChild(Arc<Warden>);
+
+impl Drop for EndsChild {
+    fn drop(&mut self) {
+        let warden = self.0.clone();
+        let end = move || warden.end();
+        if thread::Builder::new()
+            .name("belay-reaper".into())
+            .spawn(end)
+            .is_err()
+        {
+            // No thread can be had: then without patience.
+            self.0.signal(Signal::KILL);
+        }
+    }
+}
+
+/// Watches over one child.
+struct Warden {
+    group: Pid,
+    state: Mutex<ChildState>,
+    changed: Condvar,
+    exit: watch::Sender<Option<ExitStatus>>,
+    stderr: Arc<Tail>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ChildState {
+    Running,
+    /// Reaped: its id may be somebody else's by now, but the group's is not while anybody is in it.
+    Gone,
+}
+
+impl Warden {
+    fn start(mut child: Child, stderr: Option<ChildStderr>) -> io::Result<Arc<Self>> {
+        let group = Pid::from_child(&child);
+        let tail = Arc::new(Tail::default());
+        if let Some(stderr) = stderr {
+            tail.clone().drain(stderr)?;
+        }
+        let warden = Arc::new(Self {
+            group,
+            state: Mutex::new(ChildState::Running),
+            changed: Condvar::new(),
+            exit: watch::Sender::new(None),
+            stderr: tail,
+        });
+        let watching = warden.clone();
+        thread::Builder::new()
+            .name("belay-warden".into())
+            .spawn(move || watching.watch(&mut child))?;
+        Ok(warden)
+    }
+
+    /// Waits for the child's end, tells it, and sees to it that nothing of its group is left.
+    fn watch(&self, child: &mut Child) {
+        // Without reaping it, so that nobody signals an id that has gone to somebody else.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(self.group), options) {}
+        {
+            let mut state = self.lock();
+            let status = child.wait();
+            *state = ChildState::Gone;
+            self.changed.notify_all();
+            self.exit.send_replace(status.ok());
+        }
+        self.sweep();
+    }
+
+    /// What the child has left behind in its group goes, too.
+    fn sweep(&self) {
+        if kill_process_group(self.group, Signal::TERM).is_err() {
+            return;
+        }
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            thread::sleep(Duration::from_millis(20));
+            if rustix::process::test_kill_process_group(self.group).is_err() {
+                return;
+            }
+        }
+        let _ = kill_process_group(self.group, Signal::KILL);
+    }
+
+    /// Its stdin is closed: it has its time to go, then it is made to.
+    fn end(&self) {
+        for signal in [Signal::TERM, Signal::KILL] {
+            if self.is_gone_within(PATIENCE) {
+                return;
+            }
+            self.signal(signal);
+        }
+    }
+
+    fn is_gone_within(&self, span: Duration) -> bool {
+        let waited = self
+            .changed
+            .wait_timeout_while(self.lock(), span, |state| *state == ChildState::Running);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *state == ChildState::Gone
+    }
+
+    fn signal(&self, signal: Signal) {
+        let state = self.lock();
+        if *state == ChildState::Running {
+            let _ = kill_process_group(self.group, signal);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ChildState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The end of the connection, once the child is gone.
+    fn exit(&self) -> BoxFuture<Loss> {
+        let mut exit = self.exit.subscribe();
+        let stderr = self.stderr.clone();
+        Box::pin(async move {
+            let status = match exit.wait_for(Option::is_some).await {
+                Ok(status) => *status,
+                Err(_) => None,
+            };
+            // What it said last may still be on its way.
+            stderr.settle().await;
+            let stderr = stderr.text();
+            Loss {
+                kind: LossKind::ProcessExit,
+                source: Some(Arc::new(Exited { status, stderr })),
+            }
+        })
+    }
+
+    fn stopped_by_signal(&self) -> bool {
+        use std::os::unix::process::ExitStatusExt;
+        let status = *self.exit.borrow();
+        status.is_some_and(|status| status.signal().is_some())
+    }
+}
+
+/// How a server's process ended, and what it said last on stderr.
+///
+/// It is the source of the error of every call that was lost to it.
+#[derive(Clone, Debug)]
+pub struct Exited {
+    status: Option<ExitStatus>,
+    stderr: String,
+}
+
+impl Exited {
+    /// Its exit status.
+    pub fn status(&self) -> Option<ExitStatus> {
+        self.status
+    }
+
+    /// The signal that killed it, if one did.
+    pub fn signal(&self) -> Option<i32> {
+        use std::os::unix::process::ExitStatusExt;
+        self.status.and_then(|status| status.signal())
+    }
+
+    /// The end of what it wrote to stderr.
+    pub fn stderr(&self) -> &str {
+        &self.stderr
+    }
+}
+
+impl fmt::Display for Exited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(f, "{status}")?,
+            None => f.write_str("its exit status is unknown")?,
+        }
+        match self
+            .stderr
+            .lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+        {
+            Some(line) => write!(f, "; its last words: {line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Exited {}
+
+/// The end of a stream: a ring of bounded size, so that a child never waits for us to read.
+#[derive(Default)]
+struct Tail {
+    bytes: Mutex<VecDeque<u8>>,
+    ended: tokio::sync::Notify,
+    has_ended: std::sync::atomic::AtomicBool,
+}
+
+impl Tail {
+    fn drain(self: Arc<Self>, mut stream: ChildStderr) -> io::Result<()> {
+        use std::sync::atomic::Ordering;
+        thread::Builder::new()
+            .name("belay-stderr".into())
+            .spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(count) = stream.read(&mut buffer) {
+                    if count == 0 {
+                        break;
+                    }
+                    self.push(&buffer[..count]);
+                }
+                self.has_ended.store(true, Ordering::SeqCst);
+                self.ended.notify_waiters();
+            })?;
+        Ok(())
+    }
+
+    fn push(&self, more: &[u8]) {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        bytes.extend(more);
+        let excess = bytes.len().saturating_sub(STDERR_TAIL);
+        bytes.drain(..excess);
+    }
+
+    /// Waits a moment for the end of the stream, which a grandchild may hold open.
+    async fn settle(&self) {
+        let ended = self.ended.notified();
+        if !self.has_ended.load(std::sync::atomic::Ordering::SeqCst) {
+            let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(bytes.make_contiguous()).into_owned()
+    }
+}

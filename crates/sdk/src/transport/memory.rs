@@ -1,0 +1,26 @@
+//! A pipe in memory, for tests and for servers that live in the same process.
+
+use tokio::io::{DuplexStream, ReadHalf, WriteHalf, duplex, split};
+
+/// One end of a pipe: something to read from, and something to write to.
+pub type MemoryEnd = (ReadHalf<DuplexStream>, WriteHalf<DuplexStream>);
+
+/// Two ends of a pipe that holds 64 KiB in each direction.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), belay::Error> {
+/// use belay::{Client, Server};
+///
+/// let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+/// let server = Server::new("example", "1.0.0").serve(server_in, server_out);
+/// let client = Client::connect(client_in, client_out).await?;
+/// assert!(client.list_tools().await?.tools.is_empty());
+/// # drop(server);
+/// # Ok(())
+/// # }
+/// ```
+pub fn memory() -> (MemoryEnd, MemoryEnd) {
+    let (left, right) = duplex(64 << 10);
+    (split(left), split(right))
+}

@@ -1,0 +1,207 @@
+//! A server on its own stdin and stdout.
+//!
+//! Three things make the process able to end at any time:
+//!
+//! 1. Reading stdin and writing stdout block, on threads of their own. A tokio runtime waits for its
+//!    blocking pool when it is dropped, and a read of an idle stdin would sit in that pool for ever.
+//! 2. Nobody waits for these threads. At the end, what was handed to the writer gets a moment to
+//!    leave, and no more.
+//! 3. Inherited descriptors are never set non-blocking: they are shared with whoever started us.
+//!
+//! Stdout belongs to the protocol: it is moved away from descriptor 1, where stray prints now find
+//! stderr, and stdin from descriptor 0, where a handler's children now find `/dev/null`.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::mpsc as blocking;
+use std::task::{Context, Poll, ready};
+use std::thread;
+
+use belay_protocol::engine::Loss;
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::server::Server;
+
+/// So much is handed to a thread, or taken from one, at once.
+const CHUNK: usize = 64 << 10;
+
+/// Serves on stdin and stdout until the input ends or a signal says so.
+///
+/// Installs handlers for SIGTERM and SIGINT: the first begins an orderly shutdown, a second one ends
+/// its drain. When this returns, the process can exit: with status 0, whatever a handler is still
+/// doing.
+///
+/// # Cancel safety
+///
+/// Dropping it stops the handlers at once, without a drain. Stdin and stdout are not given back.
+pub async fn serve_stdio(server: Server) -> io::Result<Loss> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let (stdin, stdout) = take_stdio()?;
+    let reader = ThreadReader::new(stdin)?;
+    let writer = ThreadWriter::new(stdout)?;
+    let mut serving = server.serve(reader, writer);
+    loop {
+        tokio::select! {
+            biased;
+            loss = &mut serving => return Ok(loss),
+            _ = terminate.recv() => serving.shutdown(),
+            _ = interrupt.recv() => serving.shutdown(),
+        }
+    }
+}
+
+/// Stdin and stdout for the protocol alone.
+fn take_stdio() -> io::Result<(File, File)> {
+    use rustix::io::fcntl_dupfd_cloexec;
+    use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
+
+    // Above the three that everybody knows.
+    let input: OwnedFd = fcntl_dupfd_cloexec(stdin(), 3)?;
+    let output: OwnedFd = fcntl_dupfd_cloexec(stdout(), 3)?;
+    dup2_stdin(File::open("/dev/null")?)?;
+    dup2_stdout(stderr())?;
+    Ok((input.into(), output.into()))
+}
+
+/// Reads on a thread.
+struct ThreadReader {
+    chunks: mpsc::Receiver<io::Result<Bytes>>,
+    current: Bytes,
+}
+
+impl ThreadReader {
+    fn new(mut input: File) -> io::Result<Self> {
+        let (sender, chunks) = mpsc::channel(2);
+        thread::Builder::new()
+            .name("belay-stdin".into())
+            .spawn(move || {
+                let mut buffer = vec![0; CHUNK];
+                loop {
+                    let read = match input.read(&mut buffer) {
+                        Ok(0) => return,
+                        Ok(count) => Ok(Bytes::copy_from_slice(&buffer[..count])),
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                        Err(error) => Err(error),
+                    };
+                    let failed = read.is_err();
+                    if sender.blocking_send(read).is_err() || failed {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self {
+            chunks,
+            current: Bytes::new(),
+        })
+    }
+}
+
+impl AsyncRead for ThreadReader {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.current.is_empty() {
+            match ready!(self.chunks.poll_recv(cx)) {
+                Some(Ok(chunk)) => self.current = chunk,
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+        let count = self.current.len().min(buffer.remaining());
+        buffer.put_slice(&self.current[..count]);
+        self.current.advance(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Writes on a thread, one chunk at a time. A chunk that was taken counts as written: it has left
+/// our hands. A flush waits until the operating system has it.
+struct ThreadWriter {
+    jobs: blocking::SyncSender<Job>,
+    busy: Option<oneshot::Receiver<io::Result<()>>>,
+}
+
+type Job = (Vec<u8>, oneshot::Sender<io::Result<()>>);
+
+impl ThreadWriter {
+    fn new(mut output: File) -> io::Result<Self> {
+        let (jobs, todo) = blocking::sync_channel::<Job>(1);
+        thread::Builder::new()
+            .name("belay-stdout".into())
+            .spawn(move || {
+                for (chunk, done) in todo {
+                    let _ = done.send(output.write_all(&chunk));
+                }
+            })?;
+        Ok(Self { jobs, busy: None })
+    }
+
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(busy) = &mut self.busy else {
+            return Poll::Ready(Ok(()));
+        };
+        let done = ready!(Pin::new(busy).poll(cx));
+        self.busy = None;
+        Poll::Ready(done.unwrap_or(Err(io::ErrorKind::BrokenPipe.into())))
+    }
+
+    fn hand_over(&mut self, chunk: Vec<u8>) -> io::Result<usize> {
+        let count = chunk.len();
+        let (done, busy) = oneshot::channel();
+        match self.jobs.try_send((chunk, done)) {
+            Ok(()) => {
+                self.busy = Some(busy);
+                Ok(count)
+            }
+            Err(_) => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+impl AsyncWrite for ThreadWriter {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(buffer)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_idle(cx))?;
+        let mut chunk = Vec::new();
+        for buffer in buffers {
+            let room = CHUNK.saturating_sub(chunk.len());
+            chunk.extend_from_slice(&buffer[..buffer.len().min(room)]);
+        }
+        if chunk.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        Poll::Ready(self.hand_over(chunk))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_idle(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}

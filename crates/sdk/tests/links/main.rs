@@ -1,0 +1,4 @@
+//! Clients and servers on pipes in memory.
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod basics;
