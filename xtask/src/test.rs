@@ -26,8 +26,12 @@ pub(crate) fn run() -> Result<(), String> {
         "docs",
         cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
     )?;
+    features()?;
     planted_bugs()?;
-    dependencies("belay-protocol", 20)?;
+    dependencies("belay-protocol", &[], 20)?;
+    // With the program itself that makes 46.
+    let minimal = ["--no-default-features", "--features", "server,stdio"];
+    dependencies("belay-mcp", &minimal, 45)?;
     println!("\nxtask: everything passed");
     Ok(())
 }
@@ -42,6 +46,20 @@ fn tests() -> Result<(), String> {
             &mut cargo(&["test", "--workspace", "--lib", "--bins", "--tests"]),
         ),
     }
+}
+
+/// Each feature compiles alone.
+fn features() -> Result<(), String> {
+    for features in ["", "client", "server", "client,stdio", "server,stdio"] {
+        let check = ["check", "--quiet", "--package", "belay-mcp"];
+        let mut check = cargo(&check);
+        check
+            .args(["--no-default-features", "--features", features])
+            .env("RUSTFLAGS", "-D warnings")
+            .env("CARGO_TARGET_DIR", target("features"));
+        step::run(&format!("features: {features}"), &mut check)?;
+    }
+    Ok(())
 }
 
 /// The suites that look for broken rules must find the bugs that are planted for them. They are
@@ -64,24 +82,18 @@ fn planted_bugs() -> Result<(), String> {
 }
 
 /// A library that people build on pulls in little.
-fn dependencies(package: &str, limit: usize) -> Result<(), String> {
-    let tree = output(
-        "cargo tree",
-        &mut cargo(&[
-            "tree",
-            "--package",
-            package,
-            "--edges",
-            "normal",
-            "--prefix",
-            "none",
-        ]),
-    )?;
+fn dependencies(package: &str, features: &[&str], limit: usize) -> Result<(), String> {
+    let mut tree = cargo(&["tree", "--package", package, "--edges", "normal"]);
+    let tree = output("cargo tree", tree.args(["--prefix", "none"]).args(features))?;
     let crates: BTreeSet<&str> = tree
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    println!("\n── {package} is built from {} crates", crates.len());
+    let with = features.join(" ");
+    println!(
+        "\n── {package} {with} is built from {} crates",
+        crates.len()
+    );
     match crates.len() <= limit {
         true => Ok(()),
         false => Err(format!(

@@ -13,8 +13,6 @@
 //! There is no tokio here, no socket, no clock and no thread. Whoever drives the engine reads,
 //! writes, spawns and waits; the engine decides.
 
-#![cfg_attr(doctest, doc = include_str!("../../../README.md"))]
-
 pub mod engine;
 pub mod framing;
 pub mod jsonrpc;

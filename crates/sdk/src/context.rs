@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use belay_protocol::engine::{Incoming, StopCause};
+use belay_protocol::engine::{Incoming, Ledger, StopCause};
 use belay_protocol::jsonrpc::{RawJson, RequestId};
 use belay_protocol::types::{
     Era, LoggingLevel, LoggingMessageParams, Meta, Notification, ProtocolVersion, Request as Typed,
@@ -164,6 +164,11 @@ impl Context {
                 () = task => {}
             }
         });
+    }
+
+    /// How many requests began on this connection, and how each ended.
+    pub fn ledger(&self) -> Ledger {
+        self.inner.link.ledger()
     }
 
     /// What the caller calls the request.

@@ -15,7 +15,13 @@
 //!
 //! The rules have names, such as **drop-announces**; `docs/lifecycle.md` has them all.
 
-#![warn(missing_docs)]
+// What the README shows is compiled.
+#![cfg_attr(doctest, doc = include_str!("../../../README.md"))]
+// The driver serves both roles. With one of them alone, the other's half of it is not used.
+#![cfg_attr(
+    not(all(feature = "client", feature = "server", feature = "stdio")),
+    allow(dead_code, unused_imports)
+)]
 
 mod call;
 #[cfg(feature = "client")]

@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::context::Context;
-use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, drive};
+use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, launch};
 use crate::{Call, Error};
 
 /// The longest line a client accepts.
@@ -45,6 +45,7 @@ struct Inner {
     link: Arc<Link>,
     introduction: RawJson,
     version: ProtocolVersion,
+    pid: Option<u32>,
 }
 
 /// Dropping the last client skips the drain: calls are cancelled and announced, and the link goes.
@@ -124,6 +125,11 @@ impl Client {
     /// How the server introduced itself: its answer to `initialize` or `server/discover`.
     pub fn introduction(&self) -> &RawJson {
         &self.inner.introduction
+    }
+
+    /// The process id of the server, if it is a child of ours. It is its process group's, too.
+    pub fn pid(&self) -> Option<u32> {
+        self.inner.pid
     }
 
     /// How many requests began, and how each ended.
@@ -251,6 +257,7 @@ impl ClientBuilder {
             line_limit: LINE_LIMIT,
             exit: None,
             keep: None,
+            pid: None,
         };
         self.open(ends).await
     }
@@ -291,7 +298,8 @@ impl ClientBuilder {
             handlers: self.handlers,
             notified: self.notified,
         });
-        link.spawn(drive(link.clone(), ends, app));
+        let pid = ends.pid;
+        launch(&link, ends, app);
         let opening = CloseUnlessOpened(Some(link.clone()));
         let connected = link.connect(self.mode).await?;
         opening.opened();
@@ -299,6 +307,7 @@ impl ClientBuilder {
             inner: Arc::new(Inner {
                 version: connected.version,
                 introduction: connected.introduction,
+                pid,
                 link,
             }),
         })

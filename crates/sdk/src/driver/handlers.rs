@@ -80,7 +80,7 @@ impl Link {
         };
         let link = self.clone();
         let app = app.clone();
-        let task = self.tracker.spawn(async move {
+        let task = self.tasks.spawn(async move {
             let handled = fence(move || app.handle(request)).await;
             match handled {
                 Ok(answer) => link.tell(|engine, now| engine.respond(now, key, answer)),

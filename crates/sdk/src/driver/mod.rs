@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use handlers::{Answer, App, BoxFuture, Presence, Request};
-pub(crate) use run::{Ends, drive};
+pub(crate) use run::{Ends, launch};
 pub(crate) use stop::StopToken;
 
 use handlers::Running;
@@ -47,7 +47,8 @@ pub(crate) struct Link {
     /// Something was written, so there may be room for more.
     room: Notify,
     closed: watch::Sender<Option<Closed>>,
-    tracker: TaskTracker,
+    /// Every task of this link but the driver's own.
+    tasks: TaskTracker,
     origin: Instant,
 }
 
@@ -82,7 +83,7 @@ impl Link {
             wake: Notify::new(),
             room: Notify::new(),
             closed: watch::Sender::new(None),
-            tracker: TaskTracker::new(),
+            tasks: TaskTracker::new(),
             origin: Instant::now(),
         })
     }
@@ -182,7 +183,15 @@ impl Link {
 
     /// Runs a task that belongs to this link.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tracker.spawn(task);
+        self.tasks.spawn(task);
+    }
+
+    /// Waits until every task of this link has been dropped, destructors and all: what a handler
+    /// cleans up must be cleaned up before the process ends. One that never yields is not waited
+    /// for longer than `span`.
+    async fn tasks_gone(&self, span: Duration) {
+        self.tasks.close();
+        let _ = tokio::time::timeout(span, self.tasks.wait()).await;
     }
 
     pub(crate) fn version(&self) -> Option<ProtocolVersion> {

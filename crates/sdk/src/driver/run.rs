@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use belay_protocol::engine::{Loss, LossKind};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::io::{Io, Moved};
@@ -18,8 +19,9 @@ use super::{App, BoxFuture, LINK, Link};
 /// than the end of a pipe does.
 const EXIT_AFTER_END: Duration = Duration::from_millis(500);
 
-/// What was handed to a writer that passes it on by itself gets so long to leave.
-const LAST_FLUSH: Duration = Duration::from_millis(250);
+/// At the very end, what was handed to a writer gets so long to leave, and what was dropped gets so
+/// long to be gone.
+const LAST_MOMENT: Duration = Duration::from_millis(200);
 
 /// The ends of a connection, and what else can end it.
 pub(crate) struct Ends<R, W> {
@@ -31,10 +33,22 @@ pub(crate) struct Ends<R, W> {
     pub(crate) exit: Option<BoxFuture<Loss>>,
     /// Dropped after the ends are: what sees to the end of that process.
     pub(crate) keep: Option<Box<dyn Send>>,
+    /// That process.
+    pub(crate) pid: Option<u32>,
+}
+
+/// Drives a link in the background. This is the one task that its tracker does not count, since it
+/// is the one that waits for all others.
+pub(crate) fn launch<R, W>(link: &Arc<Link>, ends: Ends<R, W>, app: Arc<dyn App>) -> JoinHandle<()>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    tokio::spawn(drive(link.clone(), ends, app))
 }
 
 /// Turns the engine until the link is closed.
-pub(crate) async fn drive<R, W>(link: Arc<Link>, ends: Ends<R, W>, app: Arc<dyn App>)
+async fn drive<R, W>(link: Arc<Link>, ends: Ends<R, W>, app: Arc<dyn App>)
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -48,7 +62,8 @@ where
         link.dispatch(&app);
         if link.lock().engine.is_closed() {
             link.dispatch(&app);
-            io.flush(LAST_FLUSH).await;
+            io.flush(LAST_MOMENT).await;
+            link.tasks_gone(LAST_MOMENT).await;
             return;
         }
         let deadline = link.deadline();

@@ -16,10 +16,10 @@ use belay_protocol::types::{
     error_code,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::context::Context;
-use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, drive};
+use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, launch};
 
 pub use reply::{IntoToolResult, Json};
 pub use tools::{Tool, Tools};
@@ -111,14 +111,10 @@ impl Server {
             line_limit: LINE_LIMIT,
             exit: None,
             keep: None,
+            pid: None,
         };
-        let (done, ended) = oneshot::channel();
-        let driven = link.clone();
-        link.spawn(async move {
-            drive(driven, ends, app).await;
-            let _ = done.send(());
-        });
-        Serving { link, ended }
+        let driver = launch(&link, ends, app);
+        Serving { link, driver }
     }
 
     fn config(&self) -> Config {
@@ -147,7 +143,7 @@ impl Server {
 #[derive(Debug)]
 pub struct Serving {
     link: Arc<Link>,
-    ended: oneshot::Receiver<()>,
+    driver: JoinHandle<()>,
 }
 
 impl Serving {
@@ -172,7 +168,7 @@ impl Future for Serving {
     type Output = Loss;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Loss> {
-        Pin::new(&mut self.ended)
+        Pin::new(&mut self.driver)
             .poll(cx)
             .map(|_| self.link.closed_because())
     }

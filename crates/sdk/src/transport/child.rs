@@ -114,6 +114,7 @@ fn start(command: Command) -> Result<(ChildEnds, Arc<Warden>), Error> {
     let failed =
         |error: io::Error| Error::connect(format!("cannot start {program:?}"), Some(error.into()));
     let mut child = belay_process::spawn(command).map_err(failed)?;
+    let pid = Some(child.id());
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let warden = Warden::start(child, stderr).map_err(failed)?;
     let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
@@ -129,6 +130,7 @@ fn start(command: Command) -> Result<(ChildEnds, Arc<Warden>), Error> {
         line_limit: LINE_LIMIT,
         exit: Some(warden.exit()),
         keep: Some(Box::new(EndsChild(warden.clone()))),
+        pid,
     };
     Ok((ends, warden))
 }

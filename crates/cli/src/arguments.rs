@@ -1,0 +1,173 @@
+//! `key=value` on the command line to the arguments of a tool, by its schema.
+
+use belay::types::Tool;
+use serde_json::{Map, Value};
+
+/// Makes arguments from what was typed, or says what is wrong with it.
+pub(crate) fn parse(tool: &Tool, typed: &[String]) -> Result<Map<String, Value>, String> {
+    let mut arguments = Map::new();
+    for word in typed {
+        let (key, value) = pair(tool, word)?;
+        if arguments.insert(key.clone(), value).is_some() {
+            return Err(format!("{key:?} is given twice"));
+        }
+    }
+    let required = tool.input_schema.get("required").and_then(Value::as_array);
+    for name in required.into_iter().flatten().filter_map(Value::as_str) {
+        if !arguments.contains_key(name) {
+            return Err(format!(
+                "the argument {name:?} is missing: {}",
+                signature(tool)
+            ));
+        }
+    }
+    Ok(arguments)
+}
+
+fn pair(tool: &Tool, word: &str) -> Result<(String, Value), String> {
+    if let Some((key, json)) = word.split_once(":=")
+        && !key.contains('=')
+    {
+        let value = serde_json::from_str(json)
+            .map_err(|error| format!("{key}:= wants JSON, and {json:?} is none: {error}"))?;
+        return Ok((key.to_owned(), value));
+    }
+    let Some((key, text)) = word.split_once('=') else {
+        return Err(format!(
+            "{word:?} is no argument; write key=value or key:=json: {}",
+            signature(tool)
+        ));
+    };
+    let Some(schema) = property(tool, key) else {
+        return Err(format!("there is no argument {key:?}: {}", signature(tool)));
+    };
+    let value = match kind(schema) {
+        "string" | "any" => Value::from(text),
+        kind => {
+            serde_json::from_str(text).map_err(|_| format!("{key} wants {kind}, not {text:?}"))?
+        }
+    };
+    Ok((key.to_owned(), value))
+}
+
+fn property<'a>(tool: &'a Tool, name: &str) -> Option<&'a Value> {
+    tool.input_schema.get("properties")?.get(name)
+}
+
+fn kind(schema: &Value) -> &str {
+    match schema.get("type") {
+        Some(Value::String(kind)) => kind,
+        // `["integer", "null"]`
+        Some(Value::Array(kinds)) => {
+            let mut kinds = kinds.iter().filter_map(Value::as_str);
+            kinds.find(|kind| *kind != "null").unwrap_or("any")
+        }
+        _ => "any",
+    }
+}
+
+/// `name(a: string, b?: integer)`.
+pub(crate) fn signature(tool: &Tool) -> String {
+    let required = tool.input_schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| {
+        let mut names = required.into_iter().flatten();
+        names.any(|required| required == name)
+    };
+    let properties = tool
+        .input_schema
+        .get("properties")
+        .and_then(Value::as_object);
+    let arguments: Vec<String> = properties
+        .into_iter()
+        .flatten()
+        .map(|(name, schema)| match is_required(name) {
+            true => format!("{name}: {}", kind(schema)),
+            false => format!("{name}?: {}", kind(schema)),
+        })
+        .collect();
+    format!("{}({})", tool.name, arguments.join(", "))
+}
+
+/// The name that was most likely meant.
+pub(crate) fn nearest<'a>(meant: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    names
+        .map(|name| (distance(meant, name), name))
+        .filter(|(distance, name)| *distance <= name.len().max(meant.len()) / 2)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// How many characters have to be put in, taken out or changed.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in right.iter().enumerate() {
+            let change = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool() -> Tool {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "text": { "type": "string" }, "count": { "type": "integer" },
+                "flag": { "type": ["boolean", "null"] }, "free": {}
+            },
+            "required": ["text"]
+        });
+        Tool::new("say", schema.as_object().unwrap().clone())
+    }
+
+    fn parsed(words: &[&str]) -> Result<Value, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        parse(&tool(), &words).map(Value::Object)
+    }
+
+    #[test]
+    fn values_are_typed_by_the_schema() {
+        let arguments = parsed(&["text=7", "count=7", "flag=true", "free=7"]);
+        let expected = json!({ "text": "7", "count": 7, "flag": true, "free": "7" });
+        assert_eq!(arguments, Ok(expected));
+        let arguments = parsed(&["text=a=b", "free:=[1]"]);
+        assert_eq!(arguments, Ok(json!({ "text": "a=b", "free": [1] })));
+    }
+
+    #[test]
+    fn mistakes_are_told_with_the_signature() {
+        for (words, expected) in [
+            (&["count=1"][..], "the argument \"text\" is missing: say("),
+            (&["text"], "\"text\" is no argument"),
+            (&["txt=a"], "there is no argument \"txt\": say("),
+            (
+                &["text=a", "count=many"],
+                "count wants integer, not \"many\"",
+            ),
+            (&["text=a", "text=b"], "\"text\" is given twice"),
+            (&["text:=x"], "text:= wants JSON"),
+        ] {
+            let problem = parsed(words).unwrap_err();
+            assert!(problem.starts_with(expected), "{problem}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_name_is_suggested() {
+        let names = ["echo", "count", "rollback"];
+        assert_eq!(nearest("ecko", names.into_iter()), Some("echo"));
+        assert_eq!(nearest("roll_back", names.into_iter()), Some("rollback"));
+        assert_eq!(nearest("xyz", names.into_iter()), None);
+    }
+}

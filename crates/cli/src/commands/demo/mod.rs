@@ -1,0 +1,135 @@
+//! `belay demo`: what becomes of requests when things go wrong, for real.
+
+mod scenarios;
+
+use std::time::{Duration, Instant};
+
+use belay::engine::Mode;
+use clap::Args;
+
+use crate::exit::{self, Code};
+use scenarios::SCENARIOS;
+
+/// Show what happens to requests when things go wrong.
+///
+/// Four public reports on another SDK describe how requests get lost. Each is played here with real
+/// child processes, in both eras of the protocol. Exits with 0 only if all is as promised.
+#[derive(Args)]
+pub(crate) struct Demo {}
+
+/// What a scenario has shown.
+struct Shown {
+    /// What the caller was told.
+    caller: String,
+    /// What the server did.
+    server: String,
+    /// Handlers that were left running.
+    leaked: usize,
+    /// Whether all was as promised.
+    kept: bool,
+}
+
+/// Prints what happens, and when.
+struct Timeline {
+    start: Instant,
+}
+
+impl Timeline {
+    fn new() -> Self {
+        Self {
+            start: Instant::now(),
+        }
+    }
+
+    fn say(&self, what: &str) {
+        println!(
+            "  {:>6.0} ms  {what}",
+            self.start.elapsed().as_secs_f64() * 1e3
+        );
+    }
+}
+
+/// A scenario may fail in ways that are no part of it.
+type Played = Result<Shown, Box<dyn std::error::Error>>;
+
+impl Demo {
+    pub(crate) async fn run(self) -> Code {
+        let mut rows = Vec::new();
+        let mut kept = true;
+        for scenario in SCENARIOS {
+            println!("{} — {}", scenario.report, scenario.question);
+            for (era, mode) in [("legacy", Mode::Legacy), ("modern", Mode::Modern)] {
+                println!(" {era}");
+                let played = (scenario.play)(mode);
+                let shown = match tokio::time::timeout(Duration::from_secs(60), played).await {
+                    Ok(Ok(shown)) => shown,
+                    Ok(Err(error)) => failed(error.to_string()),
+                    Err(_) => failed("it hung".into()),
+                };
+                kept &= shown.kept;
+                rows.push((scenario.name, era, shown));
+            }
+            println!();
+        }
+        table(&rows);
+        match kept {
+            true => {
+                println!("\nAll as promised.");
+                exit::OK
+            }
+            false => {
+                println!("\nNot all was as promised.");
+                exit::CHECK_FAILED
+            }
+        }
+    }
+}
+
+fn failed(problem: String) -> Shown {
+    Shown {
+        caller: problem,
+        server: "–".into(),
+        leaked: 0,
+        kept: false,
+    }
+}
+
+fn table(rows: &[(&str, &str, Shown)]) {
+    let cells: Vec<[String; 6]> = rows
+        .iter()
+        .map(|(name, era, shown)| {
+            [
+                (*name).to_owned(),
+                format!("stdio, {era}"),
+                shown.caller.clone(),
+                shown.server.clone(),
+                shown.leaked.to_string(),
+                if shown.kept { "kept" } else { "BROKEN" }.to_owned(),
+            ]
+        })
+        .collect();
+    let head = [
+        "scenario",
+        "wire",
+        "the caller was told",
+        "the server did",
+        "leaked",
+        "",
+    ];
+    let head = head.map(str::to_owned);
+    let width = |column: usize| {
+        let all = cells.iter().chain([&head]);
+        all.map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: [usize; 6] = std::array::from_fn(width);
+    for row in [&head].into_iter().chain(&cells) {
+        let line: Vec<String> = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        println!("{}", line.join("  ").trim_end());
+    }
+}

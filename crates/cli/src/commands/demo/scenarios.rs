@@ -1,0 +1,270 @@
+//! The four reports, played.
+
+use std::future::Future;
+use std::io::Write;
+use std::pin::Pin;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use belay::engine::Mode;
+use belay::types::Era;
+use belay::{Client, Error};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use super::{Played, Shown, Timeline};
+
+/// One report.
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    pub(super) report: &'static str,
+    pub(super) question: &'static str,
+    pub(super) play: fn(Mode) -> Pin<Box<dyn Future<Output = Played>>>,
+}
+
+pub(super) const SCENARIOS: [Scenario; 4] = [
+    Scenario {
+        name: "server dies",
+        report: "python-sdk #1830",
+        question: "can a caller tell the death of its server from a cancellation?",
+        play: |mode| Box::pin(server_dies(mode)),
+    },
+    Scenario {
+        name: "fifty cancels",
+        report: "python-sdk #2507",
+        question: "is a server told when its callers give up?",
+        play: |mode| Box::pin(fifty_cancels(mode)),
+    },
+    Scenario {
+        name: "transport closes",
+        report: "python-sdk #2306",
+        question: "what do running handlers do when their transport closes?",
+        play: |mode| Box::pin(transport_closes(mode)),
+    },
+    Scenario {
+        name: "pipe full",
+        report: "python-sdk #2479",
+        question: "can a caller give up while the server reads nothing, and is it told later?",
+        play: |mode| Box::pin(pipe_full(mode)),
+    },
+];
+
+async fn server_dies(mode: Mode) -> Played {
+    let time = Timeline::new();
+    let client = connect(mode).await?;
+    time.say("a server runs; two calls hang in it");
+    let cancelled = client.call_tool("hang", json!({}));
+    let canceller = cancelled.canceller();
+    let (cancelled, lost) = (
+        cancelled.start(),
+        client.call_tool("hang", json!({})).start(),
+    );
+    until_active(&client, 2).await?;
+    canceller.cancel("the user pressed Ctrl-C".to_owned());
+    let cancelled = told(cancelled.await)?;
+    time.say(&format!(
+        "the first was cancelled by its caller: {cancelled}"
+    ));
+    signal(&client, Signal::KILL)?;
+    let killed = Instant::now();
+    let lost = told(lost.await)?;
+    let after = killed.elapsed();
+    time.say(&format!(
+        "the server was killed; {after:.0?} later the second: {lost:?}"
+    ));
+    let kept = cancelled.is_cancelled() && lost.is_lost() && after < Duration::from_secs(1);
+    Ok(Shown {
+        caller: format!("{} against {}", word(&cancelled), word(&lost)),
+        server: "died of signal 9".into(),
+        leaked: 0,
+        kept,
+    })
+}
+
+async fn fifty_cancels(mode: Mode) -> Played {
+    let time = Timeline::new();
+    let client = connect(mode).await?;
+    let calls: Vec<_> = (0..50)
+        .map(|_| client.call_tool("hang", json!({})).start())
+        .collect();
+    until_active(&client, 50).await?;
+    time.say("fifty calls hang in the server");
+    drop(calls);
+    time.say("all fifty are dropped");
+    until_active(&client, 0).await?;
+    let leaked = active(&client).await?;
+    time.say(&format!("after 50 cancels: {leaked} running"));
+    client.close().await;
+    Ok(Shown {
+        caller: "nothing: it is gone".into(),
+        server: "stopped 50 handlers".into(),
+        leaked,
+        kept: leaked == 0,
+    })
+}
+
+async fn transport_closes(mode: Mode) -> Played {
+    let time = Timeline::new();
+    let log = std::env::temp_dir().join(format!("belay-demo-{}", std::process::id()));
+    let _ = std::fs::remove_file(&log);
+    let mut server = Command::new(std::env::current_exe()?)
+        .arg("serve")
+        .env("BELAY_DEMO_CLEANUP_LOG", &log)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut stdin = server.stdin.take().ok_or("the server has no stdin")?;
+    if mode == Mode::Legacy {
+        writeln!(stdin, "{}", initialize())?;
+    }
+    for id in 1..=5 {
+        writeln!(stdin, "{}", hang(mode, id))?;
+    }
+    time.say("five calls hang in the server");
+    drop(stdin);
+    let closed = Instant::now();
+    time.say("its input ends");
+    let output = tokio::task::spawn_blocking(move || server.wait_with_output()).await??;
+    let after = closed.elapsed();
+    let cleaned = std::fs::read_to_string(&log)
+        .unwrap_or_default()
+        .lines()
+        .count();
+    let _ = std::fs::remove_file(&log);
+    let noise = output.stderr.len();
+    time.say(&format!(
+        "it has ended: {}, {cleaned} handlers cleaned up, {noise} bytes on stderr",
+        output.status
+    ));
+    Ok(Shown {
+        caller: "nothing: it is gone".into(),
+        server: format!(
+            "{} after {:.1} s, {cleaned} clean-ups",
+            output.status,
+            after.as_secs_f32()
+        ),
+        leaked: 5_usize.saturating_sub(cleaned),
+        kept: output.status.success()
+            && cleaned == 5
+            && noise == 0
+            && after < Duration::from_secs(4),
+    })
+}
+
+async fn pipe_full(mode: Mode) -> Played {
+    let time = Timeline::new();
+    let client = connect(mode).await?;
+    let hangs: Vec<_> = (0..10)
+        .map(|_| client.call_tool("hang", json!({})).start())
+        .collect();
+    until_active(&client, 10).await?;
+    signal(&client, Signal::STOP)?;
+    let text = "x".repeat(100_000);
+    let echoes: Vec<_> = (0..10)
+        .map(|_| client.call_tool("echo", json!({ "text": text })).start())
+        .collect();
+    time.say("ten calls hang, the server is stopped, and the pipe to it is full");
+    let called = Instant::now();
+    let timed_out = client.call_tool("echo", json!({ "text": "hi" }));
+    let timed_out = told(timed_out.timeout(Duration::from_millis(200)).await)?;
+    let waited = called.elapsed();
+    time.say(&format!("a call with a deadline of 200 ms: {timed_out}"));
+    let dropping = Instant::now();
+    drop(hangs);
+    let dropped = dropping.elapsed();
+    time.say(&format!("ten calls are dropped in {dropped:.1?}"));
+    signal(&client, Signal::CONT)?;
+    time.say("the server goes on");
+    let mut answered = 0;
+    for echo in echoes {
+        answered += usize::from(echo.await.is_ok());
+    }
+    until_active(&client, 0).await?;
+    let leaked = active(&client).await?;
+    time.say(&format!(
+        "{answered} of 10 answered, {leaked} of 10 still running"
+    ));
+    client.close().await;
+    let on_time = waited < Duration::from_millis(2000) && dropped < Duration::from_millis(100);
+    Ok(Shown {
+        caller: format!("{} after {waited:.0?}", word(&timed_out)),
+        server: "heard of all ten cancels".into(),
+        leaked,
+        kept: timed_out.is_timeout() && on_time && answered == 10 && leaked == 0,
+    })
+}
+
+async fn connect(mode: Mode) -> Result<Client, Box<dyn std::error::Error>> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("serve");
+    let builder = Client::builder("belay-demo", env!("CARGO_PKG_VERSION")).mode(mode);
+    let client = builder.spawn(command).await?;
+    let era = if mode == Mode::Legacy {
+        Era::Legacy
+    } else {
+        Era::Modern
+    };
+    debug_assert_eq!(client.era(), era);
+    Ok(client)
+}
+
+/// How many `hang`s the server says are running.
+async fn active(client: &Client) -> Result<usize, Box<dyn std::error::Error>> {
+    let result = client.call_tool("active", json!({})).await?;
+    let text = result.content.first().and_then(|block| block.as_text());
+    Ok(text.unwrap_or_default().parse()?)
+}
+
+/// Asks until the server says so, for a while.
+async fn until_active(client: &Client, count: usize) -> Result<(), Box<dyn std::error::Error>> {
+    for _ in 0..1000 {
+        if active(client).await? == count {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(())
+}
+
+fn signal(client: &Client, signal: Signal) -> Result<(), Box<dyn std::error::Error>> {
+    let pid = client.pid().and_then(|pid| Pid::from_raw(pid as i32));
+    kill_process(pid.ok_or("the server has no process id")?, signal)?;
+    Ok(())
+}
+
+/// The error of a call that must not have an answer.
+fn told<T>(ended: Result<T, Error>) -> Result<Error, &'static str> {
+    match ended {
+        Ok(_) => Err("there was an answer where none could be"),
+        Err(error) => Ok(error),
+    }
+}
+
+fn word(error: &Error) -> &'static str {
+    match error {
+        _ if error.is_lost() => "lost",
+        _ if error.is_cancelled() => "cancelled",
+        _ if error.is_timeout() => "timed out",
+        _ => "something else",
+    }
+}
+
+fn initialize() -> serde_json::Value {
+    json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "belay-demo", "version": "1" }
+    }})
+}
+
+fn hang(mode: Mode, id: u32) -> serde_json::Value {
+    let meta = match mode {
+        Mode::Legacy => json!({}),
+        _ => json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}
+        }),
+    };
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": "hang", "_meta": meta } })
+}

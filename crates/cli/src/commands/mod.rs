@@ -1,0 +1,6 @@
+//! One file for each command.
+
+pub(crate) mod call;
+pub(crate) mod demo;
+pub(crate) mod list;
+pub(crate) mod serve;

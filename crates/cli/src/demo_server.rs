@@ -1,0 +1,140 @@
+//! The demo server: tools that show the contract.
+
+use std::fs::OpenOptions;
+use std::future::pending;
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use belay::types::CallToolResult;
+use belay::{Context, Json, Server, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Count {
+    to: u32,
+    delay_ms: u64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Millis {
+    ms: u64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Question {
+    question: String,
+}
+
+/// How many `hang`s are running in this process.
+static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+
+pub(crate) fn server() -> Server {
+    Server::new("belay-demo", env!("CARGO_PKG_VERSION"))
+        .instructions("Tools that show what becomes of requests.")
+        .tool(
+            Tool::new("echo", |_: Context, echo: Echo| async move { echo.text })
+                .description("Says what it is told."),
+        )
+        .tool(Tool::new("count", count).description("Counts, with progress."))
+        .tool(
+            Tool::new("hang", hang)
+                .description("Runs until it is stopped; never looks at its token."),
+        )
+        .tool(
+            Tool::new("active", |_: Context, _: Nothing| async {
+                ACTIVE.load(Ordering::SeqCst).to_string()
+            })
+            .description("How many hangs are running."),
+        )
+        .tool(
+            Tool::new("rollback", rollback)
+                .description("Runs until it is stopped, then cleans up for ms milliseconds.")
+                .grace(Duration::from_secs(5)),
+        )
+        .tool(
+            Tool::blocking("block", |_: Context, block: Millis| {
+                std::thread::sleep(Duration::from_millis(block.ms));
+            })
+            .description("Blocks its thread for ms milliseconds."),
+        )
+        .tool(Tool::new("panic", panic).description("Panics."))
+        .tool(Tool::new("ask", ask).description("Asks the user."))
+        .tool(Tool::new("ledger", ledger).description("How many requests began, ended and run."))
+}
+
+async fn count(cx: Context, count: Count) -> String {
+    for step in 1..=count.to {
+        tokio::time::sleep(Duration::from_millis(count.delay_ms)).await;
+        cx.progress(f64::from(step), f64::from(count.to), "").await;
+    }
+    count.to.to_string()
+}
+
+async fn hang(_: Context, _: Nothing) {
+    ACTIVE.fetch_add(1, Ordering::SeqCst);
+    let _running = OnDrop(|| {
+        ACTIVE.fetch_sub(1, Ordering::SeqCst);
+        cleaned();
+    });
+    pending().await
+}
+
+async fn rollback(cx: Context, rollback: Millis) {
+    cx.stopped().await;
+    tokio::time::sleep(Duration::from_millis(rollback.ms)).await;
+    cleaned();
+}
+
+async fn panic(_: Context, _: Nothing) {
+    panic!("the demo server was asked to panic");
+}
+
+async fn ask(cx: Context, ask: Question) -> CallToolResult {
+    let form = json!({
+        "message": ask.question,
+        "requestedSchema": { "type": "object", "properties": { "answer": { "type": "string" } } }
+    });
+    match cx.request_raw::<Value>("elicitation/create", &form).await {
+        Ok(answer) => CallToolResult::text(answer.to_string()),
+        Err(error) => CallToolResult::error(error.to_string()),
+    }
+}
+
+/// Of the whole process, this request not counted.
+async fn ledger(cx: Context, _: Nothing) -> Json<Value> {
+    let requests = cx.ledger().requests;
+    Json(json!({
+        "started": requests.started() - 1,
+        "ended": requests.ended(),
+        "running": requests.in_flight() - 1,
+    }))
+}
+
+/// Leaves a line where a test can find it.
+fn cleaned() {
+    if let Some(path) = std::env::var_os("BELAY_DEMO_CLEANUP_LOG") {
+        let log = OpenOptions::new().create(true).append(true).open(path);
+        if let Ok(mut log) = log {
+            let _ = log.write_all(b"cleaned\n");
+        }
+    }
+}
+
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}

@@ -1,0 +1,67 @@
+//! `belay`: the command-line tool.
+
+mod arguments;
+mod commands;
+mod demo_server;
+mod exit;
+mod output;
+mod target;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The Model Context Protocol, in which no request is ever orphaned.
+#[derive(Parser)]
+#[command(name = "belay", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show what happens to requests when things go wrong: four scenarios, for real
+    Demo(commands::demo::Demo),
+    /// Serve the demo server on stdin and stdout
+    Serve(commands::serve::Serve),
+    /// List the tools of a server
+    List(commands::list::List),
+    /// Call a tool
+    Call(commands::call::Call),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are what was asked for; anything else is a mistake.
+            let _ = error.print();
+            return match error.use_stderr() {
+                true => exit::USAGE.into(),
+                false => ExitCode::SUCCESS,
+            };
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("belay: no runtime can be had: {error}");
+            return exit::USAGE.into();
+        }
+    };
+    let code = runtime.block_on(async {
+        match cli.command {
+            Command::Demo(demo) => demo.run().await,
+            Command::Serve(serve) => serve.run().await,
+            Command::List(list) => list.run().await,
+            Command::Call(call) => call.run().await,
+        }
+    });
+    // Nothing of ours is left to wait for.
+    runtime.shutdown_background();
+    code.into()
+}
