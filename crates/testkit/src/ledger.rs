@@ -1,0 +1,20 @@
+//! Looks at the books.
+
+use belay::engine::{Book, Ledger};
+
+/// Checks that `started = ends + in flight`, in both directions, and that nothing is in flight.
+///
+/// It panics if something is: it is for the end of a test.
+///
+/// ```
+/// belay_testkit::check(&belay::engine::Ledger::default());
+/// ```
+pub fn check(ledger: &Ledger) {
+    for (name, book) in [("calls", &ledger.calls), ("requests", &ledger.requests)] {
+        assert!(is_settled(book), "ledger: {name} are in flight: {book:?}");
+    }
+}
+
+fn is_settled(book: &Book) -> bool {
+    book.started() == book.ended() && book.in_flight() == 0
+}

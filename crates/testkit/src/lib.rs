@@ -1,0 +1,37 @@
+//! For testing MCP clients and servers, ours and yours.
+//!
+//! - [`Peer`] is the other side, played by the test itself: a test reads like a conversation.
+//! - [`pair`] joins a real client and a real server.
+//! - [`Faults`] make a pipe stall, break, tear, dawdle and stutter.
+//! - [`check`] looks at a ledger: `started = ends + in flight`.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! use belay::Client;
+//! use belay_testkit::Peer;
+//! use serde_json::json;
+//!
+//! let (mut peer, (reader, writer)) = Peer::pipe();
+//! let client = tokio::spawn(Client::connect(reader, writer));
+//! peer.open_modern().await;
+//! let client = client.await.unwrap().unwrap();
+//!
+//! let call = client.call_tool("ship", json!({ "order": 7 })).start();
+//! let asked = peer.expect("tools/call").await;
+//! assert_eq!(asked["params"]["name"], "ship");
+//! drop(call);
+//! let cancelled = peer.expect("notifications/cancelled").await;
+//! assert_eq!(cancelled["params"]["requestId"], asked["id"]);
+//! # }
+//! ```
+
+mod faults;
+mod ledger;
+mod pair;
+mod peer;
+
+pub use faults::{Faults, Faulty};
+pub use ledger::check;
+pub use pair::{pair, until};
+pub use peer::Peer;

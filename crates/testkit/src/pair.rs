@@ -1,0 +1,47 @@
+//! A real client and a real server.
+
+use std::time::Duration;
+
+use belay::engine::Mode;
+use belay::{Client, Error, Server, Serving};
+
+/// Joins a client and a server by a pipe in memory.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), belay::Error> {
+/// use belay::{Server, engine::Mode};
+/// let server = Server::new("example", "1");
+/// let (client, serving) = belay_testkit::pair(&server, Mode::Auto).await?;
+/// assert!(client.list_tools().await?.tools.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Cancel safety
+///
+/// Dropping it closes both ends.
+pub async fn pair(server: &Server, mode: Mode) -> Result<(Client, Serving), Error> {
+    let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+    let serving = server.serve(server_in, server_out);
+    let client = Client::builder("testkit", env!("CARGO_PKG_VERSION"))
+        .mode(mode)
+        .connect(client_in, client_out)
+        .await?;
+    Ok((client, serving))
+}
+
+/// Waits until something is so. It panics after ten seconds: it is for tests.
+///
+/// # Cancel safety
+///
+/// Dropping it changes nothing.
+pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..10_000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("it never came to be that {what}");
+}

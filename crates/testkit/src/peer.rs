@@ -1,0 +1,205 @@
+//! The other side, played by a test.
+
+use std::time::Duration;
+
+use belay::MemoryEnd;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
+use tokio::time::timeout;
+
+/// How long a test waits for something that should come. A busy machine is no reason to fail.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One side of a conversation, message by message. It knows no rules, so it can break them.
+///
+/// It panics if what it waits for does not come: it is for tests.
+pub struct Peer {
+    lines: Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>,
+    writer: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+}
+
+impl Peer {
+    /// A peer on any pair of byte streams.
+    pub fn new(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        let reader: Box<dyn AsyncRead + Send + Unpin> = Box::new(reader);
+        Self {
+            lines: BufReader::new(reader).lines(),
+            writer: Some(Box::new(writer)),
+        }
+    }
+
+    /// A peer, and the other end of the pipe to it.
+    pub fn pipe() -> (Self, MemoryEnd) {
+        let ((reader, writer), other) = belay::memory();
+        (Self::new(reader, writer), other)
+    }
+
+    /// The next message. `None` if the other side has closed its end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it loses nothing.
+    pub async fn hear(&mut self) -> Option<Value> {
+        let line = timeout(PATIENCE, self.lines.next_line()).await;
+        let line = line.expect("nothing came for ten seconds");
+        let line = line.expect("the pipe should be readable")?;
+        Some(serde_json::from_str(&line).expect("every line is JSON"))
+    }
+
+    /// The next message, which must be of this method.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it loses nothing.
+    pub async fn expect(&mut self, method: &str) -> Value {
+        let message = self.hear().await;
+        let message = message.unwrap_or_else(|| panic!("expected {method}, but the pipe ended"));
+        assert_eq!(message["method"], method, "{message}");
+        message
+    }
+
+    /// The next message, which must be the answer to a request of ours.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it loses nothing.
+    pub async fn expect_answer(&mut self, id: impl Into<Value>) -> Value {
+        let message = self
+            .hear()
+            .await
+            .expect("expected an answer, but the pipe ended");
+        assert_eq!(message["id"], id.into(), "{message}");
+        assert_eq!(message.get("method"), None, "{message}");
+        message
+    }
+
+    /// Nothing comes for so long. Use it with paused time, or sparingly.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it loses nothing.
+    pub async fn expect_silence(&mut self, span: Duration) {
+        if let Ok(line) = timeout(span, self.lines.next_line()).await {
+            panic!("expected silence, and heard {line:?}");
+        }
+    }
+
+    /// Says something.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, part of it may have been said.
+    pub async fn say(&mut self, message: Value) {
+        self.say_raw(&format!("{message}\n")).await;
+    }
+
+    /// Says anything at all.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, part of it may have been said.
+    pub async fn say_raw(&mut self, text: impl AsRef<[u8]>) {
+        let writer = self.writer.as_mut().expect("it has not hung up");
+        let said = timeout(PATIENCE, writer.write_all(text.as_ref())).await;
+        said.expect("nobody reads")
+            .expect("the pipe should be writable");
+        let _ = writer.flush().await;
+    }
+
+    /// Asks something.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, part of it may have been said.
+    pub async fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+        let id: Value = id.into();
+        self.say(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await;
+    }
+
+    /// Tells something.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, part of it may have been said.
+    pub async fn tell(&mut self, method: &str, params: Value) {
+        self.say(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+            .await;
+    }
+
+    /// Answers a request.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, part of it may have been said.
+    pub async fn answer(&mut self, request: &Value, result: Value) {
+        let id = &request["id"];
+        self.say(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+            .await;
+    }
+
+    /// Hangs up, but goes on listening.
+    pub fn hang_up(&mut self) {
+        self.writer = None;
+    }
+
+    /// Plays a modern server that a client has just connected to.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the handshake is left where it is.
+    pub async fn open_modern(&mut self) {
+        let probe = self.expect("server/discover").await;
+        let introduction = json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": { "tools": {} }
+        });
+        self.answer(&probe, introduction).await;
+    }
+
+    /// Plays a legacy server that a client has just connected to, with or without a probe.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the handshake is left where it is.
+    pub async fn open_legacy(&mut self) {
+        let mut asked = self.hear().await.expect("expected a handshake");
+        if asked["method"] == "server/discover" {
+            let id = &asked["id"];
+            let error = json!({ "code": -32601, "message": "no such method" });
+            self.say(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+                .await;
+            asked = self.expect("initialize").await;
+        }
+        let introduction = json!({
+            "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+            "serverInfo": { "name": "scripted", "version": "1" }
+        });
+        self.answer(&asked, introduction).await;
+        self.expect("notifications/initialized").await;
+    }
+
+    /// Plays a legacy client that has just connected.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the handshake is left where it is.
+    pub async fn initialize(&mut self) {
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} },
+            "clientInfo": { "name": "scripted", "version": "1" }
+        });
+        self.ask("initialize", "initialize", params).await;
+        self.expect_answer("initialize").await;
+        self.tell("notifications/initialized", json!({})).await;
+    }
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Peer")
+    }
+}
