@@ -1,0 +1,133 @@
+//! **bounded**: whatever a peer does or does not read.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use belay::ErrorKind;
+use belay::engine::Mode;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{BELAY, MODES, RawServer, client, memory, signal, until_active};
+
+#[tokio::test]
+async fn bounded_five_thousand_large_calls_to_a_server_that_stops_reading() {
+    for mode in MODES {
+        let client = client(mode).await;
+        let pid = client.pid().unwrap();
+        signal(pid, Signal::STOP);
+        let before = memory(std::process::id());
+        let text = "x".repeat(100_000);
+        let calls: Vec<_> = (0..5000)
+            .map(|_| client.call_tool("echo", json!({ "text": text })).start())
+            .collect();
+        let growth = memory(std::process::id()).saturating_sub(before);
+        assert!(growth < 64 << 20, "the client grew by {growth} bytes");
+        signal(pid, Signal::CONT);
+        let (mut answered, mut rejected) = (0, 0);
+        for call in calls {
+            match call.await {
+                Ok(result) => {
+                    assert_eq!(result.content[0].as_text().unwrap().len(), 100_000);
+                    answered += 1;
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Rejected, "{error:?}");
+                    assert!(error.safe_to_retry());
+                    rejected += 1;
+                }
+            }
+        }
+        assert_eq!(answered + rejected, 5000);
+        assert!(
+            answered >= 100,
+            "{answered} answered: nothing that was accepted was lost"
+        );
+        client.close().await;
+    }
+}
+
+#[test]
+fn bounded_large_answers_to_a_client_that_stops_reading() {
+    const CALLS: usize = 1000;
+    let mut server = Command::new(BELAY)
+        .arg("serve")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut stdin, stdout) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
+    let before = memory(server.id());
+    let writing = std::thread::spawn(move || {
+        let text = "x".repeat(100_000);
+        for id in 1..=CALLS {
+            let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+                "name": "echo", "arguments": { "text": text }, "_meta": {
+                    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                    "io.modelcontextprotocol/clientCapabilities": {}
+                }
+            }});
+            writeln!(stdin, "{call}").unwrap();
+        }
+        stdin
+    });
+    // Nobody reads: the server pushes back, and stops reading, too.
+    std::thread::sleep(Duration::from_millis(1000));
+    let growth = memory(server.id()).saturating_sub(before);
+    assert!(growth < 64 << 20, "the server grew by {growth} bytes");
+    assert!(!writing.is_finished(), "it took everything");
+    // Once somebody reads, every request is answered or refused.
+    let mut answers = BufReader::new(stdout).lines();
+    for _ in 0..CALLS {
+        let answer: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+        let answered = answer["result"]["content"][0]["text"].is_string();
+        assert!(answered || answer["error"]["code"] == -31001, "{answer}");
+    }
+    drop(writing.join().unwrap());
+    assert!(server.wait().unwrap().success());
+}
+
+#[tokio::test]
+async fn bounded_two_full_pipes_are_no_deadlock() {
+    for mode in MODES {
+        let client = client(mode).await;
+        let text = "x".repeat(1 << 20);
+        // Far more than both pipes hold, in both directions at once.
+        let calls: Vec<_> = (0..15)
+            .map(|_| client.call_tool("echo", json!({ "text": text })).start())
+            .collect();
+        for call in calls {
+            assert!(call.await.is_ok());
+        }
+    }
+}
+
+#[tokio::test]
+async fn bounded_a_flood_of_calls_is_refused_at_once_and_every_cancel_is_read() {
+    for mode in [Mode::Legacy, Mode::Modern] {
+        let mut server = RawServer::start(mode).await;
+        for id in 1..=512 {
+            server.call(id, "hang", json!({})).await;
+        }
+        for _ in 0..512 - 128 {
+            let refused = server.peer.hear().await.unwrap();
+            assert_eq!(refused["error"]["code"], -31001, "{refused}");
+        }
+        for id in 1..=512 {
+            server.cancel(id).await;
+        }
+        server.until_active(0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_our_own_is_refused_with_a_type() {
+    let client = client(Mode::Auto).await;
+    let calls: Vec<_> = (0..512)
+        .map(|_| client.call_tool("hang", json!({})).start())
+        .collect();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    drop(calls);
+    until_active(&client, 0).await;
+}

@@ -1,0 +1,13 @@
+//! The contract, with real processes and real pipes.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod asking_back;
+mod bounded;
+mod cancelling;
+mod children;
+mod closing;
+mod death;
+mod garbage;
+mod support;
+mod usage;

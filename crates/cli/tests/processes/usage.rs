@@ -1,0 +1,143 @@
+//! The command line: mistakes get a clear message, and each end its exit code.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::process::Command;
+
+use crate::support::{BELAY, Scratch, signal};
+
+async fn belay(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(BELAY)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .unwrap();
+    (
+        output.status.code().unwrap(),
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+const SERVE: [&str; 3] = ["--", BELAY, "serve"];
+
+async fn on_demo(arguments: &[&str]) -> (i32, String, String) {
+    let arguments: Vec<&str> = arguments.iter().copied().chain(SERVE).collect();
+    belay(&arguments).await
+}
+
+#[tokio::test]
+async fn results_go_to_stdout_and_nothing_else_does() {
+    let (code, out, err) = on_demo(&["call", "echo", "text=hi"]).await;
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "hi\n", ""));
+    let (code, out, err) = on_demo(&["call", "count", "to=2", "delay_ms=0"]).await;
+    assert_eq!((code, out.as_str()), (0, "2\n"));
+    assert_eq!(err, "1 of 2 \n2 of 2 \n");
+    let (code, out, _) = on_demo(&["list"]).await;
+    assert_eq!(code, 0);
+    assert!(out.contains("echo(text: string)"), "{out}");
+}
+
+#[tokio::test]
+async fn json_is_of_the_protocols_shape() {
+    let (code, out, _) = on_demo(&["call", "echo", "text=hi", "--json"]).await;
+    assert_eq!(code, 0);
+    let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(value["content"][0]["text"], "hi");
+    let (code, out, err) = on_demo(&["call", "hang", "--json", "--max-time", "0.1"]).await;
+    assert_eq!((code, out.as_str()), (6, ""));
+    let value: serde_json::Value = serde_json::from_str(&err).unwrap();
+    assert_eq!(value["error"]["end"], "timed_out");
+    assert_eq!(value["error"]["sent"], "maybe");
+}
+
+#[tokio::test]
+async fn each_end_has_its_exit_code() {
+    assert_eq!(on_demo(&["call", "panic"]).await.0, 2);
+    assert_eq!(on_demo(&["call", "hang", "--max-time", "0.1"]).await.0, 6);
+    assert_eq!(on_demo(&["call", "ask", "question=why"]).await.0, 5);
+    assert_eq!(
+        belay(&["call", "echo", "text=hi", "--", "false"]).await.0,
+        4
+    );
+    assert_eq!(belay(&["list", "--", "no-such-program"]).await.0, 4);
+    assert_eq!(belay(&["no-such-command"]).await.0, 1);
+}
+
+#[tokio::test]
+async fn mistakes_are_told_with_what_to_do() {
+    let (code, _, err) = on_demo(&["call", "ecko", "text=hi"]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("did you mean \"echo\"?"), "{err}");
+    let (code, _, err) = on_demo(&["call", "echo"]).await;
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("the argument \"text\" is missing: echo(text: string)"),
+        "{err}"
+    );
+    let (_, _, err) = on_demo(&["call", "count", "to=many", "delay_ms=0"]).await;
+    assert!(err.contains("to wants integer, not \"many\""), "{err}");
+    let (_, _, err) = belay(&["list", "--", "no-such-program"]).await;
+    assert!(err.contains("cannot start \"no-such-program\""), "{err}");
+    assert!(err.contains("No such file"), "{err}");
+    let (_, _, err) = belay(&["list", "--", "sh", "-c", "echo 'no database' >&2; exit 3"]).await;
+    assert!(
+        err.contains("exit status: 3") && err.contains("no database"),
+        "{err}"
+    );
+    let (code, _, err) = belay(&["list"]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("<COMMAND>"), "{err}");
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_given_up() {
+    // Five seconds for the probe, then `initialize`, which has a minute: killed before that.
+    let pid = Scratch::new("pid");
+    let script = format!("echo $$ > {}; exec sleep 1000", pid.0.display());
+    let mut client = Command::new(BELAY)
+        .args(["list", "--era", "modern", "--", "sh", "-c", &script])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let status = tokio::time::timeout(Duration::from_secs(30), client.wait()).await;
+    assert_eq!(status.unwrap().unwrap().code(), Some(6));
+    crate::support::until_gone(pid.number().await, Duration::from_secs(10)).await;
+}
+
+#[tokio::test]
+async fn ctrl_c_cancels_on_the_wire() {
+    let heard = Scratch::new("heard");
+    let script = format!("tee {} | {BELAY} serve", heard.0.display());
+    let mut client = Command::new(BELAY)
+        .args(["call", "hang", "--", "sh", "-c", &script])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    for _ in 0..5000 {
+        if heard.text().contains("\"hang\"") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    signal(client.id().unwrap(), Signal::INT);
+    let status = client.wait().await.unwrap();
+    assert_eq!(status.code(), Some(130));
+    for _ in 0..1000 {
+        if heard.text().contains("notifications/cancelled") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("the server was not told: {}", heard.text());
+}
+
+#[tokio::test]
+async fn the_demo_keeps_its_promises() {
+    let (code, out, _) = belay(&["demo"]).await;
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("All as promised."), "{out}");
+}
