@@ -172,11 +172,12 @@ impl RawServer {
 
     /// Asks how many hang, until that many do.
     pub(crate) async fn until_active(&mut self, count: usize) {
+        let expected = count.to_string();
         for attempt in 0..10_000 {
             let id = format!("active-{attempt}");
             self.call(id.clone(), "active", json!({})).await;
             let answer = self.peer.expect_answer(id).await;
-            if answer["result"]["content"][0]["text"] == count.to_string() {
+            if answer["result"]["content"][0]["text"] == *expected {
                 return;
             }
         }

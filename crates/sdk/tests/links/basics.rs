@@ -22,7 +22,7 @@ struct Nothing {}
 
 /// Counts the handlers that exist.
 #[derive(Clone, Default)]
-struct Active(Arc<AtomicUsize>);
+pub(crate) struct Active(Arc<AtomicUsize>);
 
 impl Active {
     fn enter(&self) -> Inside {
@@ -30,7 +30,7 @@ impl Active {
         Inside(self.clone())
     }
 
-    fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
 }
@@ -43,7 +43,7 @@ impl Drop for Inside {
     }
 }
 
-fn server(active: &Active) -> Server {
+pub(crate) fn server(active: &Active) -> Server {
     let active = active.clone();
     Server::new("test", "1")
         .tool(Tool::new("echo", |_: Context, echo: Echo| async move {

@@ -2,3 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod basics;
+mod examples;
+mod faults;
+mod stray;
+mod tools;

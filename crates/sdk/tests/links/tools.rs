@@ -1,0 +1,213 @@
+//! What can be said of a tool, and what becomes of it.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use belay::engine::{Mode, StopCause};
+use belay::types::LoggingLevel;
+use belay::{Client, Context, Server, Tool};
+use belay_testkit::{Peer, pair, until};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+fn say(name: &str) -> Tool {
+    let text = name.to_owned();
+    Tool::new(name, move |_: Context, _: Nothing| {
+        let text = text.clone();
+        async move { text }
+    })
+}
+
+#[tokio::test]
+async fn tools_come_and_go_at_run_time_and_legacy_clients_are_told() {
+    let server = Server::new("test", "1").tool(say("a"));
+    let tools = server.tools();
+    let (mut peer, (reader, writer)) = Peer::pipe();
+    let _serving = server.serve(reader, writer);
+    peer.initialize().await;
+    // The server has seen `initialized` once it answers what comes after it.
+    peer.ask(1, "ping", json!({})).await;
+    peer.expect_answer(1).await;
+
+    tools.add(say("b"));
+    peer.expect("notifications/tools/list_changed").await;
+    assert!(tools.set_enabled("a", false));
+    peer.expect("notifications/tools/list_changed").await;
+    assert!(!tools.set_enabled("a", false), "nothing changed");
+    assert_eq!(tools.names(), ["b"]);
+    let call = json!({ "name": "a", "arguments": {} });
+    peer.ask(2, "tools/call", call).await;
+    assert_eq!(peer.expect_answer(2).await["error"]["code"], -32602);
+    assert!(tools.remove("b"));
+    peer.expect("notifications/tools/list_changed").await;
+    peer.ask(3, "tools/list", json!({})).await;
+    assert_eq!(peer.expect_answer(3).await["result"]["tools"], json!([]));
+}
+
+#[tokio::test]
+async fn a_tool_that_takes_too_long_is_stopped_and_its_caller_told() {
+    for mode in [Mode::Legacy, Mode::Auto] {
+        let stopped = Arc::new(Mutex::new(None));
+        let seen = stopped.clone();
+        let slow = Tool::new("slow", move |cx: Context, _: Nothing| {
+            let seen = seen.clone();
+            async move { *seen.lock().unwrap() = Some(cx.stopped().await) }
+        });
+        let server = Server::new("test", "1").tool(slow.timeout(Duration::from_millis(30)));
+        let (client, _serving) = pair(&server, mode).await.unwrap();
+        let result = client.call_tool("slow", json!({})).await.unwrap();
+        assert_eq!(result.is_error, Some(true));
+        assert_eq!(result.content[0].as_text(), Some("timed out after 30ms"));
+        until("it knows why", || stopped.lock().unwrap().is_some()).await;
+        assert_eq!(*stopped.lock().unwrap(), Some(StopCause::Deadline));
+    }
+}
+
+#[tokio::test]
+async fn one_call_too_many_of_a_tool_is_refused() {
+    let hang = Tool::new("hang", |_: Context, _: Nothing| {
+        std::future::pending::<()>()
+    });
+    let server = Server::new("test", "1").tool(hang.concurrency(1));
+    let (client, serving) = pair(&server, Mode::Auto).await.unwrap();
+    let first = client.call_tool("hang", json!({})).start();
+    until("it runs", || serving.handlers() == 1).await;
+    let error = client.call_tool("hang", json!({})).await.unwrap_err();
+    assert_eq!(error.refusal().unwrap().code, -31001);
+    drop(first);
+}
+
+#[tokio::test]
+async fn the_reason_of_a_cancel_reaches_the_handler() {
+    let cause = Arc::new(Mutex::new(None));
+    let seen = cause.clone();
+    let wait = Tool::new("wait", move |cx: Context, _: Nothing| {
+        let seen = seen.clone();
+        async move { *seen.lock().unwrap() = Some(cx.stopped().await) }
+    });
+    let server = Server::new("test", "1").tool(wait);
+    let (client, serving) = pair(&server, Mode::Auto).await.unwrap();
+    let call = client.call_tool("wait", json!({})).start();
+    until("it runs", || serving.handlers() == 1).await;
+    call.canceller().cancel("lunch".to_owned());
+    until("it knows why", || cause.lock().unwrap().is_some()).await;
+    let reason = Some("lunch".into());
+    assert_eq!(
+        *cause.lock().unwrap(),
+        Some(StopCause::Cancelled { reason })
+    );
+}
+
+#[tokio::test]
+async fn tree_what_a_handler_spawned_goes_with_it() {
+    struct Told(Arc<Mutex<usize>>);
+    impl Drop for Told {
+        fn drop(&mut self) {
+            *self.0.lock().unwrap() += 1;
+        }
+    }
+    let dropped = Arc::new(Mutex::new(0));
+    let counted = dropped.clone();
+    let spawns = Tool::new("spawns", move |cx: Context, wait: Wait| {
+        let told = Told(counted.clone());
+        async move {
+            cx.spawn(async move {
+                let _told = told;
+                std::future::pending().await
+            });
+            if wait.wait {
+                std::future::pending().await
+            }
+        }
+    });
+    #[derive(Deserialize, JsonSchema)]
+    struct Wait {
+        wait: bool,
+    }
+    let server = Server::new("test", "1").tool(spawns);
+    let (client, serving) = pair(&server, Mode::Auto).await.unwrap();
+    client
+        .call_tool("spawns", json!({ "wait": false }))
+        .await
+        .unwrap();
+    until("the first is gone", || *dropped.lock().unwrap() == 1).await;
+    let call = client.call_tool("spawns", json!({ "wait": true })).start();
+    until("it runs", || serving.handlers() == 1).await;
+    drop(call);
+    until("the second is gone", || *dropped.lock().unwrap() == 2).await;
+}
+
+#[tokio::test]
+async fn a_blocking_tool_holds_up_nobody() {
+    let block = Tool::blocking("block", |_: Context, _: Nothing| {
+        std::thread::sleep(Duration::from_millis(400));
+        "done"
+    });
+    let server = Server::new("test", "1").tool(block).tool(say("a"));
+    let (client, serving) = pair(&server, Mode::Auto).await.unwrap();
+    let start = Instant::now();
+    let blocked = client.call_tool("block", json!({})).start();
+    let cancelled = client.call_tool("block", json!({})).start();
+    client.call_tool("a", json!({})).await.unwrap();
+    assert!(
+        start.elapsed() < Duration::from_millis(300),
+        "{:?}",
+        start.elapsed()
+    );
+    drop(cancelled);
+    assert_eq!(blocked.await.unwrap().content[0].as_text(), Some("done"));
+    until("both threads are done", || serving.handlers() == 0).await;
+}
+
+#[tokio::test]
+async fn a_log_message_reaches_a_legacy_client_and_a_modern_one_that_asked() {
+    let logs = Tool::new("logs", |cx: Context, _: Nothing| async move {
+        cx.log(LoggingLevel::Info, "hello").await;
+    });
+    let server = Server::new("test", "1").tool(logs);
+    for (mode, level, expected) in [
+        (Mode::Legacy, None, 1),
+        (Mode::Modern, None, 0),
+        (Mode::Modern, Some("error"), 0),
+        (Mode::Modern, Some("debug"), 1),
+    ] {
+        let heard = Arc::new(Mutex::new(0));
+        let count = heard.clone();
+        let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+        let _serving = server.serve(server_in, server_out);
+        let client = Client::builder("test", "1")
+            .mode(mode)
+            .on_notification(move |told| {
+                assert_eq!(&*told.method, "notifications/message");
+                *count.lock().unwrap() += 1;
+            })
+            .connect(client_in, client_out)
+            .await
+            .unwrap();
+        let mut call = client.call_tool("logs", json!({}));
+        if let Some(level) = level {
+            call = call.meta("io.modelcontextprotocol/logLevel", level);
+        }
+        call.await.unwrap();
+        assert_eq!(*heard.lock().unwrap(), expected, "{mode:?} {level:?}");
+    }
+}
+
+#[tokio::test]
+async fn values_travel_with_a_request_by_their_type() {
+    struct User(String);
+    let tool = Tool::new("who", |cx: Context, _: Nothing| async move {
+        cx.insert(User("ann".into()));
+        cx.get::<User>()
+            .map_or("nobody".into(), |user| user.0.clone())
+    });
+    let server = Server::new("test", "1").tool(tool);
+    let (client, _serving) = pair(&server, Mode::Auto).await.unwrap();
+    let result = client.call_tool("who", json!({})).await.unwrap();
+    assert_eq!(result.content[0].as_text(), Some("ann"));
+}
