@@ -53,6 +53,7 @@ fn main() -> ExitCode {
             return exit::USAGE.into();
         }
     };
+    // The runtime is dropped like that of any `#[tokio::main]`: nothing of ours keeps it waiting.
     let code = runtime.block_on(async {
         match cli.command {
             Command::Demo(demo) => demo.run().await,
@@ -61,7 +62,6 @@ fn main() -> ExitCode {
             Command::Call(call) => call.run().await,
         }
     });
-    // Nothing of ours is left to wait for.
-    runtime.shutdown_background();
+    drop(runtime);
     code.into()
 }

@@ -3,16 +3,18 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use belay_protocol::engine::{Incoming, Ledger, StopCause};
 use belay_protocol::jsonrpc::{RawJson, RequestId};
 use belay_protocol::types::{
-    Era, LoggingLevel, LoggingMessageParams, Meta, Notification, ProtocolVersion, Request as Typed,
+    Era, Implementation, LoggingLevel, LoggingMessageParams, Meta, Notification, ProtocolVersion,
+    Request as Typed,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::Call;
@@ -35,6 +37,7 @@ struct Inner {
     /// Ends the tasks that were spawned through this context.
     children: CancellationToken,
     extensions: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    deadline: OnceLock<Instant>,
 }
 
 impl Context {
@@ -47,6 +50,7 @@ impl Context {
                 stop: request.stop,
                 presence: request.presence,
                 extensions: Mutex::default(),
+                deadline: OnceLock::new(),
             }),
         }
     }
@@ -186,6 +190,26 @@ impl Context {
         self.inner.incoming.era()
     }
 
+    /// Who asks, as far as they say. Nothing of it is verified.
+    pub fn peer_info(&self) -> Option<Implementation> {
+        use belay_protocol::types::meta_key::CLIENT_INFO;
+        match self.era() {
+            Era::Modern => self.meta().get(CLIENT_INFO).ok().flatten(),
+            Era::Legacy => {
+                let introduction = self.inner.link.introduction()?;
+                let info = introduction.field("clientInfo");
+                let info = info.or_else(|| introduction.field("serverInfo"));
+                info?.decode().ok()
+            }
+        }
+    }
+
+    /// How much time this handler has left, if that is known: its tool has a timeout.
+    pub fn time_left(&self) -> Option<Duration> {
+        let deadline = self.inner.deadline.get()?;
+        Some(deadline.saturating_duration_since(Instant::now()))
+    }
+
     /// What came beside the parameters.
     pub fn meta(&self) -> Meta {
         let params = self.inner.incoming.params.as_ref();
@@ -211,6 +235,7 @@ impl Context {
     }
 
     pub(crate) fn set_deadline(&self, after: Duration, answer: RawJson) {
+        let _ = self.inner.deadline.set(Instant::now() + after);
         let key = self.inner.incoming.key;
         self.inner.link.set_deadline(key, after, answer);
     }

@@ -119,3 +119,13 @@ async fn a_server_that_dies_on_the_probe_is_started_once_more_the_legacy_way() {
     let client = client_of_script(belay::engine::Mode::Auto, script).await;
     assert_eq!(client.version().as_str(), "2024-11-05");
 }
+
+#[tokio::test]
+async fn no_hang_a_server_that_is_gone_before_it_is_greeted_is_lost_every_time() {
+    for _ in 0..200 {
+        let command = std::process::Command::new("false");
+        let connecting = belay::Client::builder("test", "1").spawn(command);
+        let connected = tokio::time::timeout(Duration::from_secs(10), connecting).await;
+        assert!(connected.expect("it must not hang").unwrap_err().is_lost());
+    }
+}

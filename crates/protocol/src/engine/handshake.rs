@@ -248,6 +248,7 @@ impl Engine {
 
     fn connected(&mut self, handshake: Handshake, version: ProtocolVersion, introduction: RawJson) {
         self.handshake = handshake;
+        self.introduction = Some(introduction.clone());
         self.events.push_back(Event::Connected(Connected {
             version,
             introduction,
@@ -279,8 +280,8 @@ impl Engine {
         if self.handshake.is_legacy() {
             return Err(rules::invalid_request("`initialize` was sent twice"));
         }
-        let params: InitializeParams = params
-            .unwrap_or(&RawJson::empty_object())
+        let introduction = params.cloned().unwrap_or(RawJson::empty_object());
+        let params: InitializeParams = introduction
             .decode()
             .map_err(|error| rules::invalid_params(format!("initialize: {error}")))?;
         let requested = params.protocol_version;
@@ -300,6 +301,7 @@ impl Engine {
             InitializeResult::new(version.as_str(), capabilities.clone(), info.clone());
         result.instructions.clone_from(instructions);
         self.handshake = Handshake::Legacy(version);
+        self.introduction = Some(introduction);
         Ok(RawJson::encode(&result).expect("our own types are always valid JSON"))
     }
 

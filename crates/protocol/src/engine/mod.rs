@@ -107,7 +107,7 @@ pub use time::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::jsonrpc::{DecodeError, ErrorObject, Kind, Message};
+use crate::jsonrpc::{DecodeError, ErrorObject, Kind, Message, RawJson};
 use crate::types::{CancelledParams, Notification as _, ProgressParams};
 
 use cancels::EarlyCancels;
@@ -126,6 +126,7 @@ pub struct Engine {
     config: Arc<Config>,
     handshake: Handshake,
     standing_meta: Option<StandingMeta>,
+    introduction: Option<RawJson>,
     requests: Requests,
     handlers: Handlers,
     exchanges: Table<ExchangeId, Exchange>,
@@ -148,6 +149,7 @@ impl Engine {
             config: Arc::new(config),
             handshake: Handshake::Unopened,
             standing_meta: None,
+            introduction: None,
             requests: Requests::new(),
             handlers: Handlers::new(),
             exchanges,
@@ -287,6 +289,13 @@ impl Engine {
     /// How many handlers exist: those that run, and those that are being stopped.
     pub fn handlers(&self) -> usize {
         self.handlers.running() + self.handlers.listens()
+    }
+
+    /// How the other side introduced itself in the handshake: to a server the parameters of
+    /// `initialize`, to a client the answer to its own. A modern client introduces itself with every
+    /// request instead.
+    pub fn introduction(&self) -> Option<&RawJson> {
+        self.introduction.as_ref()
     }
 
     /// What it was told before it began.

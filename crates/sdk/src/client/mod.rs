@@ -299,9 +299,10 @@ impl ClientBuilder {
             notified: self.notified,
         });
         let pid = ends.pid;
+        let connected = link.connect(self.mode);
         launch(&link, ends, app);
         let opening = CloseUnlessOpened(Some(link.clone()));
-        let connected = link.connect(self.mode).await?;
+        let connected = connected.await.unwrap_or_else(|_| Err(link.lost()))?;
         opening.opened();
         Ok(Client {
             inner: Arc::new(Inner {

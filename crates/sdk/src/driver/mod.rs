@@ -109,17 +109,35 @@ impl Link {
         told
     }
 
-    /// Opens the conversation.
-    pub(crate) async fn connect(&self, mode: Mode) -> Result<Connected, Outcome> {
+    /// Begins to open the conversation. To be called before the link is driven: whoever drives it
+    /// may find the other side gone, and be gone itself, before anybody looks again.
+    pub(crate) fn connect(&self, mode: Mode) -> oneshot::Receiver<Result<Connected, Outcome>> {
         let (done, connected) = oneshot::channel();
-        {
+        let mut state = self.lock();
+        let now = self.now();
+        state.connecting = Some(done);
+        state.engine.connect(now, mode);
+        connected
+    }
+
+    /// Nobody drives this link any more: its runtime was shut down. Whoever waits is told.
+    fn abandon(&self) {
+        let (waiters, connecting) = {
             let mut state = self.lock();
+            if state.engine.is_closed() {
+                return;
+            }
             let now = self.now();
-            state.connecting = Some(done);
-            state.engine.connect(now, mode);
-        }
-        self.wake.notify_one();
-        connected.await.unwrap_or_else(|_| Err(self.lost()))
+            state
+                .engine
+                .handle_link_lost(now, LossKind::ClosedByUs.into());
+            while state.engine.poll_event().is_some() {}
+            (std::mem::take(&mut state.waiters), state.connecting.take())
+        };
+        // Dropping what they wait on wakes them.
+        drop((waiters, connecting));
+        let cause = LossKind::ClosedByUs.into();
+        self.closed.send_replace(Some(Closed { cause }));
     }
 
     /// Begins a call. Its end comes through the channel; if that breaks, the driver is gone.
@@ -192,6 +210,10 @@ impl Link {
     async fn tasks_gone(&self, span: Duration) {
         self.tasks.close();
         let _ = tokio::time::timeout(span, self.tasks.wait()).await;
+    }
+
+    pub(crate) fn introduction(&self) -> Option<RawJson> {
+        self.lock().engine.introduction().cloned()
     }
 
     pub(crate) fn version(&self) -> Option<ProtocolVersion> {

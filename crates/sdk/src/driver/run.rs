@@ -55,6 +55,7 @@ where
 {
     // Dropped last, whoever drops this future.
     let _keep = ends.keep;
+    let _driven = Driven(link.clone());
     let mut io = Io::new(ends.reader, ends.writer, ends.line_limit, 64);
     let mut ending = Ending::new(ends.exit);
     let mut timer = Box::pin(sleep_until(Instant::now()));
@@ -99,6 +100,15 @@ where
                 }
             },
         }
+    }
+}
+
+/// A link that is being driven. When it is not any more, everybody is told.
+struct Driven(Arc<Link>);
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        self.0.abandon();
     }
 }
 

@@ -277,3 +277,28 @@ async fn the_end_of_a_client_stops_its_handlers() {
         assert_eq!(active.count(), 0);
     }
 }
+
+#[test]
+fn a_call_whose_runtime_is_gone_is_lost_and_does_not_hang() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let driving = runtime();
+    let (client, _serving, _) = driving.block_on(pair(Mode::Auto));
+    let call = client.call_tool("hang", json!({})).start();
+    drop(driving);
+    let waiting = runtime();
+    let error = waiting.block_on(call).unwrap_err();
+    assert!(error.is_lost(), "{error:?}");
+    let error = waiting
+        .block_on(client.list_tools().into_future())
+        .unwrap_err();
+    assert!(
+        error.is_lost() && error.safe_to_retry(),
+        "closed-is-known: {error:?}"
+    );
+    waiting.block_on(client.closed());
+}

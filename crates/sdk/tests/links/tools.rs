@@ -69,6 +69,23 @@ async fn a_tool_that_takes_too_long_is_stopped_and_its_caller_told() {
 }
 
 #[tokio::test]
+async fn a_handler_knows_who_asks_and_how_much_time_it_has() {
+    let who = Tool::new("who", |cx: Context, _: Nothing| async move {
+        let left = cx.time_left().map(|left| left <= Duration::from_secs(60));
+        format!(
+            "{} {left:?}",
+            cx.peer_info().map_or("?".into(), |info| info.name)
+        )
+    });
+    let server = Server::new("test", "1").tool(who.timeout(Duration::from_secs(60)));
+    for mode in [Mode::Legacy, Mode::Auto] {
+        let (client, _serving) = pair(&server, mode).await.unwrap();
+        let result = client.call_tool("who", json!({})).await.unwrap();
+        assert_eq!(result.content[0].as_text(), Some("testkit Some(true)"));
+    }
+}
+
+#[tokio::test]
 async fn one_call_too_many_of_a_tool_is_refused() {
     let hang = Tool::new("hang", |_: Context, _: Nothing| {
         std::future::pending::<()>()
