@@ -224,7 +224,7 @@ async fn strays_are_quiet() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_cancelled_with_its_arrival_never_answers() {
+async fn cancel_overtakes_a_request_that_is_cancelled_with_its_arrival_never_answers() {
     for mode in MODES {
         let mut server = RawServer::start(mode).await;
         for id in 1..=500 {

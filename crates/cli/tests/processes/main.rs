@@ -9,5 +9,6 @@ mod children;
 mod closing;
 mod death;
 mod garbage;
+mod rules;
 mod support;
 mod usage;

@@ -1,5 +1,7 @@
 //! `notifications/progress`.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::Notification;
@@ -62,6 +64,12 @@ pub struct Amount(pub f64);
 impl From<f64> for Amount {
     fn from(number: f64) -> Self {
         Self(number)
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
