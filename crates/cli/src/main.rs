@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("belay: no runtime can be had: {error}");
+            output::tell(&format!("belay: no runtime can be had: {error}"));
             return exit::USAGE.into();
         }
     };

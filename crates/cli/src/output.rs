@@ -1,10 +1,12 @@
 //! Results to stdout, everything else to stderr.
 
+use std::borrow::Cow;
 use std::error::Error as _;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
 use belay::engine::Sent;
-use belay::{Error, ErrorKind, Exited};
+use belay::{Error, ErrorKind};
 use serde_json::json;
 
 use crate::exit::{self, Code};
@@ -12,33 +14,63 @@ use crate::exit::{self, Code};
 /// Prints a line to stdout. A closed pipe is not an error: whoever read it has read enough.
 pub(crate) fn print(line: &str) -> Code {
     let mut stdout = io::stdout().lock();
+    let line = printable(line, stdout.is_terminal());
     match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
         Ok(()) => exit::OK,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => exit::OK,
         Err(error) => {
-            eprintln!("belay: stdout: {error}");
+            tell(&format!("belay: stdout: {error}"));
             exit::USAGE
         }
+    }
+}
+
+/// Prints a line to stderr. If that is closed, nobody wants to know.
+pub(crate) fn tell(line: &str) {
+    let mut stderr = io::stderr().lock();
+    let line = printable(line, stderr.is_terminal());
+    let _ = writeln!(stderr, "{line}");
+}
+
+/// What a server says may hold commands for a terminal. They are shown, not obeyed.
+fn printable(text: &str, on_terminal: bool) -> Cow<'_, str> {
+    let command = |c: char| c.is_control() && c != '\n' && c != '\t';
+    match on_terminal && text.contains(command) {
+        true => text.replace(command, "\u{fffd}").into(),
+        false => text.into(),
     }
 }
 
 /// Tells a failure with its whole chain of causes, and what to try.
 pub(crate) fn fail(error: &Error, as_json: bool) -> Code {
     match as_json {
-        true => eprintln!("{}", failure(error)),
+        true => tell(&failure(error).to_string()),
         false => {
-            eprintln!("belay: {error}");
+            tell(&format!("belay: {error}"));
             let mut cause = error.source();
             while let Some(error) = cause {
-                eprintln!("  because: {error}");
-                if let Some(exited) = error.downcast_ref::<Exited>() {
-                    tell_stderr(exited.stderr());
-                }
+                tell(&format!("  because: {error}"));
                 cause = error.source();
+            }
+            if let Some(exited) = error.exited() {
+                tell_stderr(exited.stderr());
             }
         }
     }
     Code::of(error)
+}
+
+/// Tells that the time given on the command line is over, and what for.
+pub(crate) fn out_of_time(after: Duration, what: &str, as_json: bool) -> Code {
+    let message = format!("timed out after {after:?}: {what}");
+    match as_json {
+        true => {
+            let error = json!({ "error": { "end": "timed_out", "message": message } });
+            tell(&error.to_string());
+        }
+        false => tell(&format!("belay: {message}")),
+    }
+    exit::TIMED_OUT
 }
 
 /// The last words of a server that is gone.
@@ -46,9 +78,9 @@ fn tell_stderr(stderr: &str) {
     let lines: Vec<&str> = stderr.lines().collect();
     let tail = &lines[lines.len().saturating_sub(10)..];
     if tail.len() > 1 {
-        eprintln!("  its stderr ended with:");
+        tell("  its stderr ended with:");
         for line in tail {
-            eprintln!("    {line}");
+            tell(&format!("    {line}"));
         }
     }
 }
@@ -87,9 +119,22 @@ pub(crate) fn usage(problem: &str, as_json: bool) -> Code {
     match as_json {
         true => {
             let error = json!({ "error": { "end": "usage", "message": problem } });
-            eprintln!("{error}");
+            tell(&error.to_string());
         }
-        false => eprintln!("belay: {problem}"),
+        false => tell(&format!("belay: {problem}")),
     }
     exit::USAGE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn a_terminal_is_not_commanded_by_a_server() {
+        let text = "\u{1b}[2Jgone\tor\nnot\u{9b}";
+        let shown = "\u{fffd}[2Jgone\tor\nnot\u{fffd}";
+        assert_eq!(printable(text, true), shown);
+        assert_eq!(printable(text, false), text, "a file gets what was said");
+    }
 }

@@ -1,21 +1,26 @@
 //! Which server to speak to.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use belay::Client;
 use belay::engine::Mode;
-use belay::{Client, Error};
+use belay::types::Tool;
 use clap::{Args, ValueEnum};
+use tokio::time::timeout;
+
+use crate::exit::Code;
+use crate::output;
 
 /// The server, and how to reach it.
 #[derive(Args)]
 pub(crate) struct Target {
     /// Give up after so many seconds without progress
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
-    pub(crate) timeout: f64,
-    /// Give up after so many seconds in all
-    #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
-    pub(crate) max_time: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    timeout: Duration,
+    /// Give up after so many seconds in all, the start of the server included
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    max_time: Duration,
     /// Which era of the protocol to speak
     #[arg(long, value_enum, default_value_t = Era::Auto)]
     era: Era,
@@ -37,8 +42,17 @@ enum Era {
     Modern,
 }
 
+/// A server that is there, and the time that is left.
+pub(crate) struct Connected<'a> {
+    pub(crate) client: Client,
+    target: &'a Target,
+    since: Instant,
+}
+
 impl Target {
-    pub(crate) async fn connect(&self) -> Result<Client, Error> {
+    /// Connects. What stands in the way has been told.
+    pub(crate) async fn connect(&self) -> Result<Connected<'_>, Code> {
+        let since = Instant::now();
         let mode = match self.era {
             Era::Auto => Mode::Auto,
             Era::Legacy => Mode::Legacy,
@@ -50,21 +64,52 @@ impl Target {
         };
         let mut command = Command::new(program);
         command.args(arguments);
-        Client::builder("belay", env!("CARGO_PKG_VERSION"))
+        let connecting = Client::builder("belay", env!("CARGO_PKG_VERSION"))
             .mode(mode)
-            .spawn(command)
-            .await
-    }
-
-    pub(crate) fn idle(&self) -> Duration {
-        seconds(self.timeout)
-    }
-
-    pub(crate) fn total(&self) -> Duration {
-        seconds(self.max_time)
+            .spawn(command);
+        match timeout(self.max_time, connecting).await {
+            Ok(Ok(client)) => Ok(Connected {
+                client,
+                target: self,
+                since,
+            }),
+            Ok(Err(error)) => Err(output::fail(&error, self.json)),
+            Err(_) => Err(output::out_of_time(
+                self.max_time,
+                "the server did not say hello",
+                self.json,
+            )),
+        }
     }
 }
 
-fn seconds(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+impl Connected<'_> {
+    /// All tools of the server. What stands in the way has been told.
+    pub(crate) async fn tools(&self) -> Result<Vec<Tool>, Code> {
+        let Target { max_time, json, .. } = self.target;
+        match timeout(self.time_left(), self.client.list_all_tools()).await {
+            Ok(Ok(tools)) => Ok(tools),
+            Ok(Err(error)) => Err(output::fail(&error, *json)),
+            Err(_) => {
+                let what = "the server did not list its tools";
+                Err(output::out_of_time(*max_time, what, *json))
+            }
+        }
+    }
+
+    /// A call with the deadlines of the command line.
+    pub(crate) fn timed<T>(&self, call: belay::Call<T>) -> belay::Call<T> {
+        call.idle_timeout(self.target.timeout)
+            .timeout(self.time_left())
+    }
+
+    fn time_left(&self) -> Duration {
+        self.target.max_time.saturating_sub(self.since.elapsed())
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok();
+    let span = seconds.and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
+    span.ok_or_else(|| "expected a number of seconds, such as 5 or 0.5".into())
 }

@@ -4,6 +4,7 @@
 //! ask for a signal when its parent dies.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, Command};
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender};
@@ -23,45 +24,70 @@ use std::thread;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn spawn(command: Command) -> io::Result<Child> {
-    static SPAWNER: OnceLock<Sender<Job>> = OnceLock::new();
-    let spawner = match SPAWNER.get() {
-        Some(spawner) => spawner,
-        None => {
-            let started = start_spawner()?;
-            SPAWNER.get_or_init(|| started)
-        }
-    };
     let (done, spawned) = mpsc::channel();
-    let gone = || io::Error::other("the thread that spawns children is gone");
-    spawner.send((command, done)).map_err(|_| gone())?;
+    spawn_then(command, move |started| {
+        // Whoever asked waits below.
+        let _ = done.send(started.map(|(child, _)| child));
+    });
     spawned.recv().map_err(|_| gone())?
 }
 
-type Job = (Command, Sender<io::Result<Child>>);
+/// The same without waiting: `then` is given the child, and the command to use again, on the thread
+/// that spawns. It must not take long: whoever spawns next waits for it.
+///
+/// ```
+/// let (sender, receiver) = std::sync::mpsc::channel();
+/// let command = std::process::Command::new("true");
+/// belay_process::spawn_then(command, move |spawned| sender.send(spawned).unwrap());
+/// let (mut child, _command) = receiver.recv().unwrap()?;
+/// assert!(child.wait()?.success());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn spawn_then(
+    command: Command,
+    then: impl FnOnce(io::Result<(Child, Command)>) + Send + 'static,
+) {
+    static SPAWNER: OnceLock<Sender<Job>> = OnceLock::new();
+    let spawner = match SPAWNER.get() {
+        Some(spawner) => spawner,
+        None => match start_spawner() {
+            Ok(started) => SPAWNER.get_or_init(|| started),
+            Err(error) => return then(Err(error)),
+        },
+    };
+    if let Err(mpsc::SendError(job)) = spawner.send((command, Box::new(then))) {
+        job.1(Err(gone()));
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the thread that spawns children is gone")
+}
+
+type Job = (Command, Then);
+type Then = Box<dyn FnOnce(io::Result<(Child, Command)>) + Send>;
 
 fn start_spawner() -> io::Result<Sender<Job>> {
     let (spawner, jobs) = mpsc::channel::<Job>();
     thread::Builder::new()
         .name("belay-spawner".into())
         .spawn(move || {
-            for (command, done) in jobs {
-                // Whoever asked may have gone away; then the child goes, too.
-                if let Err(mpsc::SendError(Ok(mut unwanted))) = done.send(spawn_here(command)) {
-                    let _ = unwanted.kill();
-                    let _ = unwanted.wait();
-                }
+            for (mut command, then) in jobs {
+                let spawned = spawn_here(&mut command).map(|child| (child, command));
+                // If this thread ended, every child of ours would get its signal.
+                let _ = catch_unwind(AssertUnwindSafe(move || then(spawned)));
             }
         })?;
     Ok(spawner)
 }
 
 #[cfg(not(unix))]
-fn spawn_here(mut command: Command) -> io::Result<Child> {
+fn spawn_here(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
 #[cfg(unix)]
-fn spawn_here(mut command: Command) -> io::Result<Child> {
+fn spawn_here(command: &mut Command) -> io::Result<Child> {
     use std::os::unix::process::CommandExt;
 
     command.process_group(0);

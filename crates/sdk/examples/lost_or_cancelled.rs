@@ -50,7 +50,7 @@ async fn caller_cancels() -> Result<Error, Box<dyn std::error::Error>> {
     let canceller = call.canceller();
     let (ended, ()) = tokio::join!(call.into_future(), async {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        canceller.cancel("changed my mind".to_owned());
+        canceller.cancel_because("changed my mind");
     });
     Ok(ended.err().ok_or("it cannot be answered")?)
 }

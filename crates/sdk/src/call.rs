@@ -3,11 +3,11 @@
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use belay_protocol::engine::{Ask, CallId, Deadlines, Outcome, RequestKey};
+use belay_protocol::engine::{Ask, CallId, Outcome, RequestKey, Wait};
 use belay_protocol::jsonrpc::{RawJson, RequestId};
 use belay_protocol::types::{Meta, ProgressParams, Request};
 use serde::Serialize;
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use crate::Error;
-use crate::driver::{Link, OnProgress};
+use crate::driver::{Link, OnProgress, Reason};
 
 /// A request that can be made: set what you like, then `await` it.
 ///
@@ -28,7 +28,6 @@ use crate::driver::{Link, OnProgress};
 pub struct Call<T> {
     link: Arc<Link>,
     ask: Result<Ask, Error>,
-    deadlines: Option<Deadlines>,
     on_progress: Option<OnProgress>,
     canceller: Canceller,
     decode: fn(RawJson) -> Result<T, Error>,
@@ -61,28 +60,42 @@ impl<T> Call<T> {
         Self {
             link,
             ask: ask.map_err(Error::bad_params),
-            deadlines: None,
             on_progress: None,
             canceller,
             decode: |result| result.decode().map_err(Error::bad_result),
         }
     }
 
+    /// A call that cannot be made.
+    #[cfg(feature = "client")]
+    pub(crate) fn failed(link: Arc<Link>, error: Error) -> Self
+    where
+        T: DeserializeOwned,
+    {
+        let mut call = Self::raw(link, "", &(), None);
+        call.ask = Err(error);
+        call
+    }
+
     /// Gives up after so long in all, progress or not.
-    pub fn timeout(mut self, total: Duration) -> Self {
-        self.deadlines().total = Some(total);
-        self
+    pub fn timeout(self, total: Duration) -> Self {
+        self.change(|ask| ask.total = Wait::AtMost(total))
     }
 
     /// Gives up after so long without progress.
-    pub fn idle_timeout(mut self, idle: Duration) -> Self {
-        self.deadlines().idle = Some(idle);
-        self
+    pub fn idle_timeout(self, idle: Duration) -> Self {
+        self.change(|ask| ask.idle = Wait::AtMost(idle))
     }
 
     /// Never gives up by itself.
-    pub fn no_timeout(mut self) -> Self {
-        *self.deadlines() = Deadlines::NONE;
+    pub fn no_timeout(self) -> Self {
+        self.change(|ask| (ask.idle, ask.total) = (Wait::Forever, Wait::Forever))
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Ask)) -> Self {
+        if let Ok(ask) = &mut self.ask {
+            change(ask);
+        }
         self
     }
 
@@ -109,15 +122,9 @@ impl<T> Call<T> {
 
     /// Begins the call now, without waiting for its end.
     pub fn start(self) -> InFlight<T> {
-        let begun = self.ask.and_then(|mut ask| {
-            ask.deadlines = self.deadlines;
-            Ok(self.link.begin(ask, self.on_progress)?)
-        });
-        let state = match begun {
-            Ok((id, end)) => {
-                self.canceller.started(id);
-                State::Waiting { id, end }
-            }
+        let begin = |ask| Ok(self.canceller.begin(ask, self.on_progress)?);
+        let state = match self.ask.and_then(begin) {
+            Ok((id, end)) => State::Waiting { id, end },
             Err(error) => State::Over(Some(error)),
         };
         InFlight {
@@ -126,10 +133,6 @@ impl<T> Call<T> {
             canceller: self.canceller,
             decode: self.decode,
         }
-    }
-
-    fn deadlines(&mut self) -> &mut Deadlines {
-        self.deadlines.get_or_insert_default()
     }
 }
 
@@ -200,7 +203,7 @@ impl<T> Future for InFlight<T> {
 impl<T> Drop for InFlight<T> {
     fn drop(&mut self) {
         if let State::Waiting { id, .. } = &self.state {
-            self.link.cancel(*id, None);
+            self.link.forget(*id);
         }
     }
 }
@@ -218,7 +221,7 @@ enum Cancellable {
     Unstarted,
     Started(CallId),
     /// It was cancelled before it began.
-    Cancelled(Option<String>),
+    Cancelled(Reason),
 }
 
 impl Canceller {
@@ -227,10 +230,18 @@ impl Canceller {
         Self(Arc::new(CancellerState { link, call }))
     }
 
+    /// Cancels the call, if it is not over.
+    pub fn cancel(&self) {
+        self.stop(None);
+    }
+
     /// Cancels the call, if it is not over, and tells the peer why.
-    pub fn cancel(&self, reason: impl Into<Option<String>>) {
-        let reason = reason.into();
-        let mut call = self.0.call.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn cancel_because(&self, reason: impl Into<String>) {
+        self.stop(Some(reason.into()));
+    }
+
+    fn stop(&self, reason: Reason) {
+        let mut call = self.lock();
         match *call {
             Cancellable::Started(id) => self.0.link.cancel(id, reason.as_deref()),
             Cancellable::Unstarted => *call = Cancellable::Cancelled(reason),
@@ -238,12 +249,24 @@ impl Canceller {
         }
     }
 
-    fn started(&self, id: CallId) {
-        let mut call = self.0.call.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Cancellable::Cancelled(reason) = &*call {
-            self.0.link.cancel(id, reason.as_deref());
-        }
-        *call = Cancellable::Started(id);
+    /// Begins the call. Nobody can cancel it between this look and its beginning.
+    fn begin(
+        &self,
+        ask: Ask,
+        on_progress: Option<OnProgress>,
+    ) -> Result<(CallId, oneshot::Receiver<Outcome>), Outcome> {
+        let mut call = self.lock();
+        let cancelled = match &*call {
+            Cancellable::Cancelled(reason) => Some(reason),
+            _ => None,
+        };
+        let begun = self.0.link.begin(ask, on_progress, cancelled)?;
+        *call = Cancellable::Started(begun.0);
+        Ok(begun)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Cancellable> {
+        self.0.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -62,7 +62,7 @@ impl Context {
     /// never takes it is dropped at its next `await`.
     pub fn token(&self) -> CancellationToken {
         self.inner.link.grant_grace(self.inner.incoming.key, None);
-        self.inner.stop.token().clone()
+        self.inner.stop.token().child_token()
     }
 
     /// Waits until this handler should stop, and tells why. Counts as taking the token.
@@ -100,7 +100,19 @@ impl Context {
             .inner
             .link
             .progress(key, progress, total.into(), message);
+        // A handler that has a lot to say lets others have their turn.
+        tokio::task::coop::consume_budget().await;
         if let Err(error) = said.await {
+            tracing::debug!(%error, "progress was not sent");
+        }
+    }
+
+    /// The same without waiting, for handlers that block: if there is no room, nothing is told.
+    pub fn progress_now(&self, progress: f64, total: impl Into<Option<f64>>, message: &str) {
+        let message = Some(message).filter(|message| !message.is_empty());
+        let key = self.inner.incoming.key;
+        let link = &self.inner.link;
+        if let Err(error) = link.progress_now(key, progress, total.into(), message) {
             tracing::debug!(%error, "progress was not sent");
         }
     }
@@ -136,6 +148,7 @@ impl Context {
         };
         let key = Some(self.inner.incoming.key);
         let said = self.inner.link.notify(key, N::METHOD, Some(&params));
+        tokio::task::coop::consume_budget().await;
         if let Err(error) = said.await {
             tracing::debug!(%error, method = N::METHOD, "a notification was not sent");
         }
@@ -219,8 +232,9 @@ impl Context {
 
     /// Keeps a value for whoever handles this request next, by its type.
     pub fn insert<T: Send + Sync + 'static>(&self, value: T) {
-        let mut extensions = self.extensions();
-        extensions.insert(TypeId::of::<T>(), Arc::new(value));
+        let before = self.extensions().insert(TypeId::of::<T>(), Arc::new(value));
+        // Outside the lock: its destructor is not ours.
+        drop(before);
     }
 
     /// A value that was kept.
@@ -235,7 +249,9 @@ impl Context {
     }
 
     pub(crate) fn set_deadline(&self, after: Duration, answer: RawJson) {
-        let _ = self.inner.deadline.set(Instant::now() + after);
+        if let Some(until) = Instant::now().checked_add(after) {
+            let _ = self.inner.deadline.set(until);
+        }
         let key = self.inner.incoming.key;
         self.inner.link.set_deadline(key, after, answer);
     }
@@ -251,6 +267,14 @@ impl Context {
     /// What keeps the handler counted. A blocking one takes it along to its thread.
     pub(crate) fn presence(&self) -> Option<Arc<Presence>> {
         self.inner.presence.upgrade()
+    }
+
+    /// Keeps a permit for as long as the handler exists.
+    #[cfg(feature = "server")]
+    pub(crate) fn hold(&self, permit: tokio::sync::OwnedSemaphorePermit) {
+        if let Some(presence) = self.presence() {
+            presence.hold(permit);
+        }
     }
 
     /// Ends, when it is dropped, what was spawned through this context.

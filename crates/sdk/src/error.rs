@@ -118,6 +118,15 @@ impl Error {
         }
     }
 
+    /// How the server's process ended, if it is one of ours and that is why the call was lost.
+    #[cfg(all(feature = "stdio", feature = "client", unix))]
+    pub fn exited(&self) -> Option<&crate::Exited> {
+        match &*self.0 {
+            Inner::Ended(Outcome::Lost { cause, .. }) => cause.source()?.downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether the request had left, where that is in doubt.
     pub fn sent(&self) -> Option<Sent> {
         match &*self.0 {
@@ -193,10 +202,12 @@ impl fmt::Display for Error {
                         Sent::Maybe => "perhaps received",
                         Sent::Yes => "received",
                     };
-                    write!(f, "lost ({sent})")
+                    write!(f, "lost, {sent}")
                 }
-                Outcome::Violated(_) => f.write_str("the peer broke the protocol"),
-                Outcome::Rejected(_) => f.write_str("rejected"),
+                Outcome::Violated(violation) => {
+                    write!(f, "the peer broke the protocol: {violation}")
+                }
+                Outcome::Rejected(rejection) => write!(f, "rejected: {rejection}"),
             },
             Inner::BadResult(_) => f.write_str("the peer's result does not fit"),
             Inner::BadParams(_) => f.write_str("the parameters cannot be written as JSON"),
@@ -209,8 +220,6 @@ impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match &*self.0 {
             Inner::Ended(Outcome::Lost { cause, .. }) => Some(cause),
-            Inner::Ended(Outcome::Violated(violation)) => Some(violation),
-            Inner::Ended(Outcome::Rejected(rejection)) => Some(rejection),
             Inner::Ended(_) => None,
             Inner::BadResult(error) | Inner::BadParams(error) => Some(error),
             Inner::Connect(_, source) => {

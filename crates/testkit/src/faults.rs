@@ -85,7 +85,9 @@ impl Faults {
         if state.cut {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        state.wakers.push(cx.waker().clone());
+        if !state.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            state.wakers.push(cx.waker().clone());
+        }
         match state.stalled {
             true => Poll::Pending,
             false => Poll::Ready(Ok(state.split.unwrap_or(usize::MAX).max(1))),

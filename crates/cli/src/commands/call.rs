@@ -1,14 +1,14 @@
 //! `belay call`
 
-use belay::Client;
-use belay::types::{CallToolResult, ContentBlock};
+use belay::types::{CallToolResult, ContentBlock, ProgressParams};
 use clap::Args;
 use serde_json::json;
+use tokio::sync::watch;
 
 use crate::arguments;
 use crate::exit::{self, Code};
 use crate::output;
-use crate::target::Target;
+use crate::target::{Connected, Target};
 
 /// Call a tool and print its result.
 ///
@@ -29,20 +29,30 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) async fn run(self) -> Code {
-        let client = match self.target.connect().await {
-            Ok(client) => client,
-            Err(error) => return output::fail(&error, self.target.json),
+        let server = match self.target.connect().await {
+            Ok(server) => server,
+            Err(code) => return code,
         };
-        let code = self.call(&client).await;
-        client.close().await;
-        code
+        let interrupt = Interrupt::new();
+        let called = tokio::select! {
+            called = self.call(&server, &interrupt) => called,
+            () = interrupt.twice() => return exit::INTERRUPTED,
+        };
+        tokio::select! {
+            _ = server.client.close() => called,
+            () = interrupt.twice() => exit::INTERRUPTED,
+        }
     }
 
-    async fn call(&self, client: &Client) -> Code {
+    async fn call(&self, server: &Connected<'_>, interrupt: &Interrupt) -> Code {
         let json = self.target.json;
-        let tools = match client.list_tools().timeout(self.target.total()).await {
-            Ok(result) => result.tools,
-            Err(error) => return output::fail(&error, json),
+        let tools = tokio::select! {
+            tools = server.tools() => tools,
+            () = interrupt.once() => return exit::INTERRUPTED,
+        };
+        let tools = match tools {
+            Ok(tools) => tools,
+            Err(code) => return code,
         };
         let Some(tool) = tools.iter().find(|tool| tool.name == self.tool) else {
             let names = tools.iter().map(|tool| tool.name.as_str());
@@ -56,34 +66,64 @@ impl Call {
             Ok(arguments) => arguments,
             Err(problem) => return output::usage(&problem, json),
         };
-        let call = client
-            .call_tool(&self.tool, arguments)
-            .idle_timeout(self.target.idle())
-            .timeout(self.target.total())
-            .on_progress(|progress| {
-                let message = progress.message.as_deref().unwrap_or("");
-                match progress.total {
-                    Some(total) => eprintln!("{} of {} {message}", progress.progress.0, total.0),
-                    None => eprintln!("{} {message}", progress.progress.0),
-                }
-            });
+        let call = server.client.call_tool(&self.tool, arguments);
+        let mut call = server.timed(call).on_progress(tell_progress).start();
         let canceller = call.canceller();
-        let ended = tokio::select! {
-            ended = call.into_future() => ended,
-            _ = tokio::signal::ctrl_c() => {
-                // The first one cancels on the wire; closing the client waits until that is out.
-                canceller.cancel("interrupted".to_owned());
-                let second = tokio::signal::ctrl_c();
-                tokio::select! {
-                    _ = client.close() => {}
-                    _ = second => {}
-                }
-                return exit::INTERRUPTED;
+        tokio::select! {
+            ended = &mut call => match ended {
+                Err(error) => output::fail(&error, json),
+                Ok(result) => show(&result, json),
+            },
+            () = interrupt.once() => {
+                // On the wire; closing the client waits until that is out.
+                canceller.cancel_because("interrupted");
+                exit::INTERRUPTED
             }
-        };
-        match ended {
-            Err(error) => output::fail(&error, json),
-            Ok(result) => show(&result, json),
+        }
+    }
+}
+
+fn tell_progress(progress: ProgressParams) {
+    let message = progress.message.unwrap_or_default();
+    let line = match progress.total {
+        Some(total) => format!("{} of {total} {message}", progress.progress),
+        None => format!("{} {message}", progress.progress),
+    };
+    output::tell(line.trim_end());
+}
+
+/// Counts how often Ctrl-C was pressed: the first cancels on the wire and waits, the second kills.
+struct Interrupt(watch::Receiver<usize>);
+
+impl Interrupt {
+    fn new() -> Self {
+        let (pressed, count) = watch::channel(0);
+        tokio::spawn(async move {
+            while tokio::signal::ctrl_c().await.is_ok() {
+                pressed.send_modify(|count| *count += 1);
+            }
+        });
+        Self(count)
+    }
+
+    async fn once(&self) {
+        self.pressed(1).await;
+    }
+
+    async fn twice(&self) {
+        self.pressed(2).await;
+    }
+
+    async fn pressed(&self, times: usize) {
+        if self
+            .0
+            .clone()
+            .wait_for(|count| *count >= times)
+            .await
+            .is_err()
+        {
+            // No signals can be had; then nobody presses.
+            std::future::pending().await
         }
     }
 }

@@ -19,25 +19,19 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) async fn run(self) -> Code {
-        let json = self.target.json;
-        let client = match self.target.connect().await {
-            Ok(client) => client,
-            Err(error) => return output::fail(&error, json),
+        let server = match self.target.connect().await {
+            Ok(server) => server,
+            Err(code) => return code,
         };
-        let listed = client
-            .list_tools()
-            .idle_timeout(self.target.idle())
-            .timeout(self.target.total())
-            .await;
-        let code = match listed {
-            Err(error) => output::fail(&error, json),
-            Ok(result) if json => output::print(&json!(result).to_string()),
-            Ok(result) => {
-                let lines: Vec<String> = result.tools.iter().map(line).collect();
+        let code = match server.tools().await {
+            Err(code) => code,
+            Ok(tools) if self.target.json => output::print(&json!({ "tools": tools }).to_string()),
+            Ok(tools) => {
+                let lines: Vec<String> = tools.iter().map(line).collect();
                 output::print(&lines.join("\n"))
             }
         };
-        client.close().await;
+        server.client.close().await;
         code
     }
 }

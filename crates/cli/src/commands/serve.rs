@@ -4,6 +4,7 @@ use clap::Args;
 
 use crate::demo_server;
 use crate::exit::{self, Code};
+use crate::output;
 
 /// Serve the demo server on stdin and stdout, until the input ends or SIGTERM comes.
 ///
@@ -16,7 +17,9 @@ impl Serve {
         match belay::serve_stdio(demo_server::server()).await {
             Ok(_) => exit::OK,
             Err(error) => {
-                eprintln!("belay serve: stdin and stdout cannot be taken: {error}");
+                output::tell(&format!(
+                    "belay serve: stdin and stdout cannot be taken: {error}"
+                ));
                 exit::LOST
             }
         }

@@ -48,6 +48,25 @@ async fn a_legacy_server_asks_and_is_answered() {
 }
 
 #[tokio::test]
+async fn deadline_covers_all_but_the_time_a_person_takes_to_answer() {
+    let mut command = std::process::Command::new(BELAY);
+    command.arg("serve");
+    let client = Client::builder("test", "1")
+        .mode(Mode::Legacy)
+        .on_request("elicitation/create", |_, _| async {
+            tokio::time::sleep(Duration::from_millis(800)).await;
+            Ok(json!({ "action": "decline" }))
+        })
+        .spawn(command)
+        .await
+        .unwrap();
+    // The idle clock stands still while we owe the server an answer.
+    let call = client.call_tool("ask", json!({ "question": "why?" }));
+    let answer = call.idle_timeout(Duration::from_millis(400)).await.unwrap();
+    assert!(text(&answer).contains("decline"));
+}
+
+#[tokio::test]
 async fn tree_a_server_that_cancels_its_form_stops_the_clients_handler_which_stays_silent() {
     let forms = Arc::new(AtomicUsize::new(0));
     let counted = forms.clone();

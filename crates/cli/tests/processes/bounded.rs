@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use belay::ErrorKind;
-use belay::engine::Mode;
+use belay::engine::{Mode, Outcome, Rejection};
+use belay::{Client, ErrorKind};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -122,12 +122,53 @@ async fn bounded_a_flood_of_calls_is_refused_at_once_and_every_cancel_is_read() 
 }
 
 #[tokio::test]
-async fn a_flood_of_our_own_is_refused_with_a_type() {
-    let client = client(Mode::Auto).await;
-    let calls: Vec<_> = (0..512)
-        .map(|_| client.call_tool("hang", json!({})).start())
-        .collect();
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    drop(calls);
-    until_active(&client, 0).await;
+async fn bounded_each_limit_of_our_own_has_its_typed_refusal() {
+    for mode in MODES {
+        let mut command = std::process::Command::new(BELAY);
+        command.arg("serve");
+        let client = Client::builder("test", "1")
+            .mode(mode)
+            .limits(|limits| {
+                limits.calls = 4;
+                limits.message_bytes = 100_000;
+                limits.queued_bytes = 150_000;
+            })
+            .spawn(command)
+            .await
+            .unwrap();
+        let rejection = |error: belay::Error| match error.outcome() {
+            Some(Outcome::Rejected(rejection)) if error.safe_to_retry() => *rejection,
+            _ => panic!("{error:?}"),
+        };
+        let echo = |bytes: usize| client.call_tool("echo", json!({ "text": "x".repeat(bytes) }));
+        let error = echo(200_000).await.unwrap_err();
+        assert_eq!(
+            rejection(error),
+            Rejection::MessageTooLarge { limit: 100_000 }
+        );
+
+        signal(client.pid().unwrap(), Signal::STOP);
+        let mut waiting = vec![echo(90_000).start()];
+        // The pipe takes some of it; what is queued after that fills the queue.
+        let full = loop {
+            let call = echo(90_000).start();
+            match call.id() {
+                Some(_) => waiting.push(call),
+                None => break call.await.unwrap_err(),
+            }
+        };
+        assert_eq!(rejection(full), Rejection::QueueFull { limit: 150_000 });
+        signal(client.pid().unwrap(), Signal::CONT);
+        for call in waiting {
+            assert!(call.await.is_ok(), "nothing is lost");
+        }
+
+        let hangs: Vec<_> = (0..4)
+            .map(|_| client.call_tool("hang", json!({})).start())
+            .collect();
+        let error = client.call_tool("hang", json!({})).await.unwrap_err();
+        assert_eq!(rejection(error), Rejection::TooManyCalls { limit: 4 });
+        drop(hangs);
+        until_active(&client, 0).await;
+    }
 }

@@ -94,7 +94,7 @@ async fn drop_announces_each_way_of_giving_up_once_with_the_right_id() {
         let call = hang().start();
         given_up.push(call.id().unwrap());
         until_active(&client, 1).await;
-        call.canceller().cancel(None);
+        call.canceller().cancel();
         assert!(call.await.unwrap_err().is_cancelled());
 
         let call = hang().timeout(Duration::from_millis(50)).start();
@@ -102,7 +102,7 @@ async fn drop_announces_each_way_of_giving_up_once_with_the_right_id() {
         assert!(call.await.unwrap_err().is_timeout());
 
         let never = hang();
-        never.canceller().cancel(None);
+        never.canceller().cancel();
         assert!(never.await.unwrap_err().safe_to_retry());
 
         until_active(&client, 0).await;
@@ -199,6 +199,42 @@ async fn silence_nothing_leaves_after_a_cancel() {
             assert_eq!(message["method"], "notifications/progress", "{message}");
         }
         server.peer.expect_silence(Duration::from_millis(100)).await;
+
+        // One that cleans up has a result in the end. Nobody gets to see it.
+        server.call(3, "rollback", json!({ "ms": 50 })).await;
+        server.call(4, "echo", json!({ "text": "hi" })).await;
+        server.peer.expect_answer(4).await;
+        server.cancel(3).await;
+        belay_testkit::until("it has cleaned up", || server.cleaned() == 1).await;
+        server.peer.expect_silence(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn silence_an_answer_that_waits_to_be_written_is_withdrawn() {
+    for mode in MODES {
+        let mut server = RawServer::start(mode).await;
+        // Far more than a pipe holds, and nobody reads yet.
+        for id in 1..=20 {
+            let text = "x".repeat(100_000);
+            server.call(id, "echo", json!({ "text": text })).await;
+        }
+        server.call("probe", "active", json!({})).await;
+        // The answers come in any order; five of them are not wanted any more.
+        // The first two may have been on their way already.
+        for id in 1..=5 {
+            server.cancel(id).await;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let mut unwanted = 0;
+        let mut heard = 0;
+        while heard - unwanted < 16 {
+            let answer = server.peer.hear().await.unwrap();
+            heard += 1;
+            unwanted += usize::from((1..=5).any(|id| answer["id"] == id));
+        }
+        assert!(unwanted <= 2, "{unwanted} answers left after their cancel");
+        server.peer.expect_silence(Duration::from_millis(50)).await;
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use belay::Exited;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -23,11 +22,7 @@ async fn kill_with_twenty_calls(client: belay::Client, pid: u32) {
             error.is_lost() && !error.is_cancelled(),
             "typed-end: {error:?}"
         );
-        let cause = std::error::Error::source(&error).unwrap();
-        let exited = cause
-            .source()
-            .and_then(|cause| cause.downcast_ref::<Exited>());
-        assert_eq!(exited.unwrap().signal(), Some(9), "{error:?}");
+        assert_eq!(error.exited().unwrap().signal(), Some(9), "{error:?}");
     }
     // The bar is 100 ms; a busy machine gets ten times that.
     assert!(
@@ -89,6 +84,29 @@ async fn typed_end_what_a_server_said_before_it_died_is_heard_first() {
 }
 
 #[tokio::test]
+async fn typed_end_what_a_server_said_before_it_died_is_heard_by_a_busy_runtime() {
+    // It answers, the last time without a newline, and is gone before the client looks.
+    for end in [r"\n", ""] {
+        let script = format!(
+            r#"
+            read probe
+            echo '{{"jsonrpc":"2.0","id":1,"result":{{"supportedVersions":["2026-07-28"],"capabilities":{{}}}}}}'
+            read call
+            sleep 0.1
+            printf '{{"jsonrpc":"2.0","id":2,"result":{{"content":[]}}}}{end}'
+            "#
+        );
+        let client = client_of_script(belay::engine::Mode::Auto, &script).await;
+        let call = client.call_tool("a", json!({})).start();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        // The only thread of the runtime is busy.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(call.await.is_ok());
+        assert!(client.closed().await.source.is_some(), "it has exited");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_exits_at_once_tells_its_last_words() {
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "echo 'no database' >&2; exit 3"]);
@@ -118,6 +136,29 @@ async fn a_server_that_dies_on_the_probe_is_started_once_more_the_legacy_way() {
     "#;
     let client = client_of_script(belay::engine::Mode::Auto, script).await;
     assert_eq!(client.version().as_str(), "2024-11-05");
+}
+
+#[tokio::test]
+async fn a_second_start_is_no_different_from_the_first() {
+    let script = r#"
+        read line
+        case "$line" in *'"initialize"'*) ;; *) exit 1;; esac
+        echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"'${CARGO_PKG_NAME-nothing}'","version":"1"}}}'
+        read line
+        read line
+    "#;
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", script]).env_clear();
+    assert!(std::env::var_os("CARGO_PKG_NAME").is_some());
+    let client = belay::Client::builder("test", "1")
+        .spawn(command)
+        .await
+        .unwrap();
+    let introduction = client.introduction().as_str();
+    assert!(
+        introduction.contains("nothing"),
+        "it saw our environment: {introduction}"
+    );
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ async fn one_end_an_answer_and_a_cancel_race_and_each_call_ends_once() {
                 for _ in 0..patience {
                     tokio::task::yield_now().await;
                 }
-                canceller.cancel(None);
+                canceller.cancel();
             });
             match call.await {
                 Ok(result) => assert_eq!(text(&result), "hi"),
@@ -85,16 +85,16 @@ async fn announce_once_however_often_a_call_is_given_up() {
         let id = json!(call.id().unwrap());
         until_active(&client, 1).await;
         let canceller = call.canceller();
-        canceller.cancel("enough".to_owned());
-        canceller.cancel(None);
+        canceller.cancel_because("enough");
+        canceller.cancel();
         drop(call);
-        canceller.cancel(None);
+        canceller.cancel();
         until_active(&client, 0).await;
         // One that was answered is not announced, whatever happens to its handle.
         let call = client.call_tool("echo", json!({ "text": "hi" })).start();
         let canceller = call.canceller();
         call.await.unwrap();
-        canceller.cancel(None);
+        canceller.cancel();
         client.close().await;
         let cancels: Vec<Value> = log
             .text()
@@ -131,6 +131,56 @@ async fn never_initialize_a_handshake_is_given_up_without_a_word() {
         // The end of its input ends the server; by then it has heard all there was.
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(!log.text().contains("cancelled"), "{}", log.text());
+    }
+}
+
+#[tokio::test]
+async fn never_initialize_a_late_answer_to_the_probe_is_inert() {
+    let script = r#"
+        read probe
+        read initialize
+        echo '{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}'
+        echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"sh","version":"1"}}}'
+        cat > /dev/null
+    "#;
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script]);
+    let client = Client::builder("test", "1")
+        .probe_timeout(Duration::from_millis(50))
+        .spawn(command)
+        .await
+        .unwrap();
+    assert_eq!(client.version().as_str(), "2025-11-25");
+    assert_eq!(client.ledger().late_answers, 1);
+}
+
+#[tokio::test]
+async fn cancel_never_waits_closing_is_bounded_with_a_full_pipe() {
+    for mode in MODES {
+        let client = client(mode).await;
+        let pid = client.pid().unwrap();
+        signal(pid, Signal::STOP);
+        let calls: Vec<_> = (0..10)
+            .map(|_| {
+                client
+                    .call_tool("echo", json!({ "text": "x".repeat(100_000) }))
+                    .start()
+            })
+            .collect();
+        let closing = client.clone();
+        let closing = tokio::spawn(async move { closing.close().await });
+        let closed = tokio::time::timeout(Duration::from_secs(4), client.closed()).await;
+        assert_eq!(
+            closed.expect("a second to flush").kind,
+            LossKind::ClosedByUs
+        );
+        for call in calls {
+            let error = call.await.unwrap_err();
+            assert!(error.is_cancelled() || error.is_lost(), "{error:?}");
+        }
+        // It cannot hear a SIGTERM; it is killed.
+        closing.await.unwrap();
+        assert!(!crate::support::exists(pid));
     }
 }
 
@@ -266,7 +316,7 @@ async fn stops_with_its_caller_and_with_nobody_elses() {
         server.until_active(3).await;
         server.cancel(2).await;
         server.until_active(2).await;
-        assert_eq!(server.cleaned(), 1);
+        belay_testkit::until("it has cleaned up", || server.cleaned() == 1).await;
         server.peer.hang_up();
         let (status, _, noise) = server.ended().await;
         assert_eq!((status.code(), noise.as_str()), (Some(0), ""));
@@ -279,7 +329,8 @@ async fn stop_is_real_for_plain_patient_and_blocking_handlers() {
     for mode in MODES {
         let mut server = RawServer::start(mode).await;
         server.call(1, "hang", json!({})).await;
-        server.call(2, "rollback", json!({ "ms": 300 })).await;
+        // Longer than the usual grace: it has said that it needs more.
+        server.call(2, "rollback", json!({ "ms": 1500 })).await;
         server.call(3, "block", json!({ "ms": 60_000 })).await;
         server.until_active(1).await;
         for id in 1..=3 {

@@ -35,7 +35,7 @@ async fn results_go_to_stdout_and_nothing_else_does() {
     assert_eq!((code, out.as_str(), err.as_str()), (0, "hi\n", ""));
     let (code, out, err) = on_demo(&["call", "count", "to=2", "delay_ms=0"]).await;
     assert_eq!((code, out.as_str()), (0, "2\n"));
-    assert_eq!(err, "1 of 2 \n2 of 2 \n");
+    assert_eq!(err, "1 of 2\n2 of 2\n");
     let (code, out, _) = on_demo(&["list"]).await;
     assert_eq!(code, 0);
     assert!(out.contains("echo(text: string)"), "{out}");
@@ -128,11 +128,80 @@ async fn ctrl_c_cancels_on_the_wire() {
     assert_eq!(status.code(), Some(130));
     for _ in 0..1000 {
         if heard.text().contains("notifications/cancelled") {
+            assert!(heard.text().contains("interrupted"), "{}", heard.text());
             return;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     panic!("the server was not told: {}", heard.text());
+}
+
+#[tokio::test]
+async fn a_second_ctrl_c_kills() {
+    let heard = Scratch::new("heard");
+    // It outlives the end of its input, and SIGTERM.
+    let script = format!(
+        "trap '' TERM; tee {} | {BELAY} serve; while :; do sleep 1; done",
+        heard.0.display()
+    );
+    let mut client = Command::new(BELAY)
+        .args(["call", "hang", "--", "sh", "-c", &script])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    belay_testkit::until("it hangs", || heard.text().contains("\"hang\"")).await;
+    signal(client.id().unwrap(), Signal::INT);
+    let told = || heard.text().contains("notifications/cancelled");
+    belay_testkit::until("the first is told", told).await;
+    signal(client.id().unwrap(), Signal::INT);
+    let pressed = std::time::Instant::now();
+    assert_eq!(client.wait().await.unwrap().code(), Some(130));
+    assert!(pressed.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn max_time_covers_everything() {
+    let started = std::time::Instant::now();
+    let (code, _, err) = belay(&["list", "--max-time", "0.3", "--", "sleep", "1000"]).await;
+    assert_eq!(code, 6, "{err}");
+    assert!(err.contains("did not say hello"), "{err}");
+    assert!(started.elapsed() < Duration::from_secs(3));
+    let (code, _, err) = belay(&["list", "--max-time", "soon", "--", "true"]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("a number of seconds"), "{err}");
+}
+
+#[tokio::test]
+async fn a_server_that_needs_input_and_nobody_to_ask() {
+    let script = r#"
+        read probe
+        echo '{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}'
+        read list
+        echo '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[{"name":"a","inputSchema":{"type":"object"}}]}}'
+        read call
+        echo '{"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{}}}'
+        cat > /dev/null
+    "#;
+    let (code, _, err) = belay(&["call", "a", "--", "sh", "-c", script]).await;
+    assert_eq!(code, 9, "{err}");
+}
+
+#[tokio::test]
+async fn a_closed_pipe_is_no_error() {
+    for script in [
+        "$BELAY demo | head -1",
+        "$BELAY list -- $BELAY serve | true",
+        "$BELAY call count to=50 delay_ms=1 -- $BELAY serve 2>&1 >/dev/null | head -1",
+    ] {
+        let output = Command::new("bash")
+            .args(["-c", &format!("set -o pipefail; {script}")])
+            .env("BELAY", BELAY)
+            .output()
+            .await
+            .unwrap();
+        let noise = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*noise), (Some(0), ""), "{script}");
+    }
 }
 
 #[tokio::test]

@@ -66,12 +66,15 @@ impl Engine {
             self.requests.ledger.stale_progress += 1;
             return Ok(());
         }
-        serving.progress = Some(progress);
-        let Some(token) = serving.token.clone() else {
-            return Ok(());
-        };
-        let bytes = frame::progress(&token, progress, total, message);
-        self.say(now, Some(key), bytes)
+        if let Some(token) = serving.token.clone() {
+            let bytes = frame::progress(&token, progress, total, message);
+            self.say(now, Some(key), bytes)?;
+        }
+        // Only now: what found no room may be said again.
+        if let Some(serving) = self.speaking(key) {
+            serving.progress = Some(progress);
+        }
+        Ok(())
     }
 
     /// Tells the peer something: on behalf of one of its requests, or of nobody's. On behalf of a
@@ -91,12 +94,16 @@ impl Engine {
         self.say(now, serves, frame::notification(method, params))
     }
 
-    /// A handler has taken its token: it wants to clean up when it is stopped, and may, for
-    /// `grace` or as long as is configured (**stop-is-real**).
+    /// A handler wants to clean up when it is stopped, and may (**stop-is-real**): for `grace` if it
+    /// says so, or as long as is configured because it has taken its token. What it has said stands,
+    /// whether it takes its token before or after.
     pub fn grant_grace(&mut self, key: RequestKey, grace: Option<Duration>) {
-        let grace = grace.unwrap_or(self.config.spans.handler_grace);
+        let configured = self.config.spans.handler_grace;
         if let Some(handler) = self.handlers.get_mut(key) {
-            handler.grace = Some(grace).filter(|grace| !grace.is_zero());
+            match grace {
+                Some(said) => handler.grace = Some(said),
+                None => _ = handler.grace.get_or_insert(configured),
+            }
         }
     }
 

@@ -20,8 +20,8 @@ use super::planted::{Bug, planted};
 use super::requests::{Call, Kind};
 use super::rules::{self, Announcement};
 use super::{
-    Ask, By, CallId, Closing, Engine, Event, Loss, LossKind, Outcome, Rejection, Sent, Time, Wire,
-    frame,
+    Ask, By, CallId, Closing, Deadlines, Engine, Event, Loss, LossKind, Outcome, Rejection, Sent,
+    Time, Wire, frame,
 };
 
 impl Engine {
@@ -100,8 +100,12 @@ impl Engine {
         self.check_room(bytes.len(), ask)
             .map_err(Outcome::Rejected)?;
         let exchange = self.outlet(now, ask.serves, Purpose::Call(id));
-        let spans = rules::deadlines(&ask.method, self.config.deadlines);
-        let mut clocks = CallClocks::start(ask.deadlines.unwrap_or(spans), now);
+        let configured = rules::deadlines(&ask.method, self.config.deadlines);
+        let deadlines = Deadlines {
+            idle: ask.idle.or(configured.idle),
+            total: ask.total.or(configured.total),
+        };
+        let mut clocks = CallClocks::start(deadlines, now);
         if self.owes_on(exchange) {
             clocks.pause(now);
         }

@@ -89,6 +89,7 @@ impl Config {
         let mut config = Self::new(identity, wire);
         // A server that drains has had its time; this is for what the handlers said last.
         config.spans.flush = Duration::from_millis(500);
+        config.limits.received_bytes = 4 << 20;
         config
     }
 
@@ -139,6 +140,28 @@ impl Default for Deadlines {
     }
 }
 
+/// What one call says about one of its deadlines.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Wait {
+    /// Nothing: it is as configured, for its method.
+    #[default]
+    AsConfigured,
+    /// So long and no longer.
+    AtMost(Duration),
+    /// For ever.
+    Forever,
+}
+
+impl Wait {
+    pub(super) fn or(self, configured: Option<Duration>) -> Option<Duration> {
+        match self {
+            Self::AsConfigured => configured,
+            Self::AtMost(span) => Some(span),
+            Self::Forever => None,
+        }
+    }
+}
+
 /// How much is too much (**bounded**). Each has its typed refusal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -157,6 +180,11 @@ pub struct Limits {
     pub queued_answers: usize,
     /// Bytes of one message that we send.
     pub message_bytes: usize,
+    /// Bytes of one message that we accept: 16 MiB for a client, 4 MiB for a server. Whoever reads
+    /// sees to it.
+    pub received_bytes: usize,
+    /// How deep the JSON of a message may be nested. Whoever reads sees to it.
+    pub depth: usize,
     /// Cancels remembered for requests that have not come yet, and as many requests that are over.
     /// Legacy HTTP servers only.
     pub early_cancels: usize,
@@ -171,6 +199,8 @@ impl Default for Limits {
             queued_bytes: 16 << 20,
             queued_answers: 1024,
             message_bytes: 16 << 20,
+            received_bytes: 16 << 20,
+            depth: 64,
             early_cancels: 64,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::jsonrpc::{Notification, RawJson, RequestId, Text};
 use crate::types::{Era, Meta, ProgressParams, ProtocolVersion};
 
-use super::{Deadlines, Loss, Outcome};
+use super::{Loss, Outcome, Wait};
 
 /// A call of ours. It is the id on the wire, too, and is never used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -52,8 +52,10 @@ pub struct Ask {
     pub meta: Meta,
     /// The peer's request on whose behalf this one is made, if there is one. It goes with it.
     pub serves: Option<RequestKey>,
-    /// When to give up; `None` for the configured deadlines.
-    pub deadlines: Option<Deadlines>,
+    /// How long to wait without progress.
+    pub idle: Wait,
+    /// How long to wait in all.
+    pub total: Wait,
 }
 
 impl Ask {
@@ -64,7 +66,8 @@ impl Ask {
             params,
             meta: Meta::default(),
             serves: None,
-            deadlines: None,
+            idle: Wait::AsConfigured,
+            total: Wait::AsConfigured,
         }
     }
 }

@@ -35,7 +35,8 @@ impl Engine {
         }
         let grace = handler
             .grace
-            .map(|grace| cap.map_or(grace, |cap| grace.min(cap)));
+            .map(|grace| cap.map_or(grace, |cap| grace.min(cap)))
+            .filter(|grace| !grace.is_zero());
         self.events.push_back(Event::Stop {
             request: key,
             cause,

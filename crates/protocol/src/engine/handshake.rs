@@ -24,8 +24,8 @@ use super::frame::{self, StandingMeta};
 use super::requests::Kind;
 use super::rules::{self, names};
 use super::{
-    Ask, CallId, Connected, Deadlines, Engine, Event, ExchangeId, Identity, Outcome, Rejection,
-    Sent, Time, Violation, Wire,
+    Ask, CallId, Connected, Engine, Event, ExchangeId, Identity, Outcome, Rejection, Sent, Time,
+    Violation, Wait, Wire,
 };
 
 /// Which era a client wants.
@@ -119,10 +119,8 @@ impl Engine {
         };
         self.standing_meta = Some(StandingMeta::new(&self.config.identity, version));
         let ask = Ask {
-            deadlines: Some(Deadlines {
-                idle: None,
-                total: Some(self.config.spans.probe),
-            }),
+            idle: Wait::Forever,
+            total: Wait::AtMost(self.config.spans.probe),
             ..Ask::new(Text::from_static(Discover::METHOD), RawJson::empty_object())
         };
         match self.open(now, &ask, Kind::Probe, Era::Modern) {
@@ -141,10 +139,8 @@ impl Engine {
         let params = InitializeParams::new(version.as_str(), capabilities.clone(), info.clone());
         let params = RawJson::encode(&params).expect("our own types are always valid JSON");
         let ask = Ask {
-            deadlines: Some(Deadlines {
-                idle: None,
-                total: Some(self.config.spans.initialize),
-            }),
+            idle: Wait::Forever,
+            total: Wait::AtMost(self.config.spans.initialize),
             ..Ask::new(Text::from_static(Initialize::METHOD), params)
         };
         self.standing_meta = None;

@@ -95,7 +95,7 @@ mod tests;
 mod time;
 
 pub use closing::Shutdown;
-pub use config::{Config, Deadlines, Identity, Limits, Role, Spans, Wire};
+pub use config::{Config, Deadlines, Identity, Limits, Role, Spans, Wait, Wire};
 pub use event::{
     Ask, CallId, Closing, Connected, Event, ExchangeId, Incoming, RequestKey, StopCause, Transmit,
 };

@@ -130,8 +130,9 @@ impl Engine {
         serves: Option<RequestKey>,
     ) -> Result<(), Rejection> {
         let limits = &self.config.limits;
-        if bytes > limits.message_bytes {
-            let limit = limits.message_bytes;
+        // What is larger than the whole queue would wait for room for ever.
+        let limit = limits.message_bytes.min(limits.queued_bytes);
+        if bytes > limit {
             return Err(Rejection::MessageTooLarge { limit });
         }
         let queued = match (self.config.wire, self.is_client()) {

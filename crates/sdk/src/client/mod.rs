@@ -6,11 +6,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belay_protocol::engine::{Config, Ledger, Limits, Loss, Mode, Shutdown, Wire};
+use belay_protocol::engine::{Config, Deadlines, Ledger, Limits, Loss, Mode, Shutdown, Wire};
 use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
 use belay_protocol::types::{
     CallTool, CallToolParams, CallToolResult, ClientCapabilities, Era, Implementation, ListTools,
-    ListToolsResult, PaginatedParams, ProtocolVersion, Request as Typed, error_code,
+    ListToolsResult, PaginatedParams, ProtocolVersion, Request as Typed, Tool, error_code,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,11 +18,8 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::context::Context;
-use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, launch};
+use crate::driver::{Answer, App, BoxFuture, Ends, Link, Process, Request, launch};
 use crate::{Call, Error};
-
-/// The longest line a client accepts.
-pub(crate) const LINE_LIMIT: usize = 16 << 20;
 
 /// A connection to a server. Cheap to clone; the connection is closed when the last one is dropped.
 ///
@@ -45,7 +42,7 @@ struct Inner {
     link: Arc<Link>,
     introduction: RawJson,
     version: ProtocolVersion,
-    pid: Option<u32>,
+    process: Option<Process>,
 }
 
 /// Dropping the last client skips the drain: calls are cancelled and announced, and the link goes.
@@ -77,25 +74,41 @@ impl Client {
     /// Calls a tool.
     pub fn call_tool(&self, name: &str, arguments: impl Serialize) -> Call<CallToolResult> {
         let mut params = CallToolParams::new(name);
-        // What is no object is sent as it is, and refused by the server with a clear error.
         match serde_json::to_value(arguments) {
             Ok(Value::Object(arguments)) => params.arguments = Some(arguments),
             Ok(Value::Null) => {}
-            Ok(other) => {
-                params.extra.insert("arguments".into(), other);
+            Ok(_) => {
+                let error = serde::ser::Error::custom("the arguments of a tool are an object");
+                return Call::failed(self.inner.link.clone(), Error::bad_params(error));
             }
-            Err(error) => {
-                params
-                    .extra
-                    .insert("arguments".into(), error.to_string().into());
-            }
+            Err(error) => return Call::failed(self.inner.link.clone(), Error::bad_params(error)),
         }
         self.request::<CallTool>(&params)
     }
 
-    /// Lists one page of tools.
+    /// Lists the first page of tools.
     pub fn list_tools(&self) -> Call<ListToolsResult> {
         self.request::<ListTools>(&PaginatedParams::new())
+    }
+
+    /// Lists all tools, page by page; 64 pages at most, of which each has its own deadlines.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it cancels the page that is being asked for.
+    pub async fn list_all_tools(&self) -> Result<Vec<Tool>, Error> {
+        const PAGES: usize = 64;
+        let mut tools = Vec::new();
+        let mut page = PaginatedParams::new();
+        for _ in 0..PAGES {
+            let result = self.request::<ListTools>(&page).await?;
+            tools.extend(result.tools);
+            match result.next_cursor {
+                Some(cursor) => page.cursor = Some(cursor),
+                None => break,
+            }
+        }
+        Ok(tools)
     }
 
     /// Makes a request.
@@ -129,7 +142,7 @@ impl Client {
 
     /// The process id of the server, if it is a child of ours. It is its process group's, too.
     pub fn pid(&self) -> Option<u32> {
-        self.inner.pid
+        self.inner.process.as_ref().map(|process| process.pid)
     }
 
     /// How many requests began, and how each ended.
@@ -140,12 +153,21 @@ impl Client {
     /// Closes the connection: calls in flight are cancelled and announced, what waits is written for
     /// up to a second, and the link goes. Tells why it is closed, which may be something earlier.
     ///
+    /// If the server is a child process, this waits until it is gone, with all it has left behind: a
+    /// moment if it is well-behaved, a few seconds if it has to be killed
+    /// (**no-orphan-processes**). A program that ends before that leaves the child with the end of
+    /// its input, and on Linux with a SIGTERM.
+    ///
     /// # Cancel safety
     ///
     /// Dropping it leaves the closing to go on in the background.
     pub async fn close(&self) -> Loss {
         self.inner.link.shutdown(Shutdown::Drain);
-        self.closed().await
+        let cause = self.closed().await;
+        if let Some(process) = &self.inner.process {
+            let _ = process.gone.clone().wait_for(|gone| *gone).await;
+        }
+        cause
     }
 
     /// Waits until the connection is closed, and tells why.
@@ -167,6 +189,7 @@ impl fmt::Debug for Client {
 }
 
 /// Settings of a client, and its handlers for what a legacy server may ask.
+#[must_use = "a builder does nothing until it connects"]
 pub struct ClientBuilder {
     info: Implementation,
     capabilities: ClientCapabilities,
@@ -174,6 +197,7 @@ pub struct ClientBuilder {
     handlers: HashMap<String, Handler>,
     notified: Option<Notified>,
     limits: Option<Limits>,
+    deadlines: Deadlines,
     probe: Option<Duration>,
 }
 
@@ -195,6 +219,7 @@ impl ClientBuilder {
             handlers: HashMap::new(),
             notified: None,
             limits: None,
+            deadlines: Deadlines::default(),
             probe: None,
         }
     }
@@ -214,6 +239,12 @@ impl ClientBuilder {
     /// Changes how much is too much.
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(self.limits.get_or_insert_default());
+        self
+    }
+
+    /// When calls give up that do not say so themselves (**deadline-covers-all**).
+    pub fn deadlines(mut self, deadlines: Deadlines) -> Self {
+        self.deadlines = deadlines;
         self
     }
 
@@ -254,10 +285,9 @@ impl ClientBuilder {
         let ends = Ends {
             reader,
             writer,
-            line_limit: LINE_LIMIT,
             exit: None,
             keep: None,
-            pid: None,
+            process: None,
         };
         self.open(ends).await
     }
@@ -277,6 +307,7 @@ impl ClientBuilder {
             handlers: self.handlers.clone(),
             notified: self.notified.clone(),
             limits: self.limits.clone(),
+            deadlines: self.deadlines,
             probe: self.probe,
         }
     }
@@ -290,6 +321,7 @@ impl ClientBuilder {
         if let Some(limits) = self.limits {
             config.limits = limits;
         }
+        config.deadlines = self.deadlines;
         if let Some(probe) = self.probe {
             config.spans.probe = probe;
         }
@@ -298,7 +330,7 @@ impl ClientBuilder {
             handlers: self.handlers,
             notified: self.notified,
         });
-        let pid = ends.pid;
+        let process = ends.process.clone();
         let connected = link.connect(self.mode);
         launch(&link, ends, app);
         let opening = CloseUnlessOpened(Some(link.clone()));
@@ -308,7 +340,7 @@ impl ClientBuilder {
             inner: Arc::new(Inner {
                 version: connected.version,
                 introduction: connected.introduction,
-                pid,
+                process,
                 link,
             }),
         })

@@ -4,10 +4,11 @@ use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use belay_protocol::engine::{Incoming, RequestKey, StopCause};
 use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
 
 use super::{Link, StopToken};
@@ -46,6 +47,14 @@ pub(super) struct Running {
 pub(crate) struct Presence {
     link: Arc<Link>,
     key: RequestKey,
+    /// What it takes to run, given back when it is gone.
+    permit: OnceLock<OwnedSemaphorePermit>,
+}
+
+impl Presence {
+    pub(crate) fn hold(&self, permit: OwnedSemaphorePermit) {
+        let _ = self.permit.set(permit);
+    }
 }
 
 impl Drop for Presence {
@@ -65,6 +74,7 @@ impl Link {
         let presence = Arc::new(Presence {
             link: self.clone(),
             key,
+            permit: OnceLock::new(),
         });
         let running = Running {
             stop: stop.clone(),
@@ -99,17 +109,19 @@ impl Link {
 
     /// Fires a handler's token.
     pub(super) fn fire(&self, key: RequestKey, cause: StopCause) {
-        if let Some(running) = self.lock().running.get(&key) {
+        let stop = self.lock().running.get(&key).map(|it| it.stop.clone());
+        if let Some(stop) = stop {
             tracing::debug!(?cause, "a handler is stopped (stop-is-real)");
-            running.stop.fire(cause);
+            stop.fire(cause);
+            // It may be waiting for room to say something. There is nothing more to say.
+            self.room.notify_waiters();
         }
     }
 
     /// Drops a handler's future at its next await.
     pub(super) fn abort(&self, key: RequestKey) {
-        if let Some(running) = self.lock().running.get(&key)
-            && let Some(task) = &running.task
-        {
+        let task = self.lock().running.get(&key).and_then(|it| it.task.clone());
+        if let Some(task) = task {
             task.abort();
         }
     }
@@ -126,6 +138,16 @@ async fn fence<T>(make: impl FnOnce() -> BoxFuture<T>) -> Result<T, Box<dyn Any 
         },
     )
     .await
+}
+
+/// Runs a callback behind the same fence. `None` if it panicked.
+pub(super) fn fenced<T>(callback: &str, run: impl FnOnce() -> T) -> Option<T> {
+    let ran = catch_unwind(AssertUnwindSafe(run));
+    ran.inspect_err(|panic| {
+        let panic = message(&**panic);
+        tracing::error!(callback, panic, "a callback panicked (panic-fence)");
+    })
+    .ok()
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {

@@ -1,6 +1,6 @@
 //! Reads lines and writes frames, never waiting for one to do the other.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
@@ -28,6 +28,8 @@ pub(super) struct Io<R, W> {
     unflushed: bool,
     /// Writing has failed, and is not tried again.
     mute: bool,
+    /// The last thing that moved was written.
+    wrote: bool,
 }
 
 /// The rest of a frame that the operating system took only in part.
@@ -72,14 +74,20 @@ where
             partial: Partial::default(),
             unflushed: false,
             mute: false,
+            wrote: false,
         }
     }
 
     /// Writes what can be written and reads what can be read, in turn, so that neither starves the
     /// other.
     pub(super) fn poll_move(&mut self, cx: &mut Context<'_>, link: &Link) -> Poll<Moved> {
+        let reads_first = std::mem::take(&mut self.wrote);
+        if reads_first && let Poll::Ready(moved) = self.poll_input(cx, link) {
+            return Poll::Ready(moved);
+        }
         match self.poll_write(cx, link) {
             Poll::Ready(Ok(())) => {
+                self.wrote = true;
                 link.room.notify_waiters();
                 return Poll::Ready(Moved::Wrote);
             }
@@ -89,6 +97,13 @@ where
             }
             Poll::Pending => {}
         }
+        match reads_first {
+            true => Poll::Pending,
+            false => self.poll_input(cx, link),
+        }
+    }
+
+    fn poll_input(&mut self, cx: &mut Context<'_>, link: &Link) -> Poll<Moved> {
         if self.input == Input::Ended || !link.lock().engine.wants_input() {
             return Poll::Pending;
         }
@@ -111,10 +126,10 @@ where
         pin!(self.reader.read_buf(buffer)).poll(cx)
     }
 
-    /// Reads what is there already. False if nothing is.
-    pub(super) fn reads_at_once(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Waits for more. False if nothing more will come.
+    pub(super) async fn reads_more(&mut self) -> bool {
         self.input == Input::Open
-            && matches!(self.poll_read(cx), Poll::Ready(Ok(count)) if count > 0)
+            && matches!(poll_fn(|cx| self.poll_read(cx)).await, Ok(count) if count > 0)
     }
 
     /// The next message that was read.
@@ -179,11 +194,11 @@ where
         Poll::Ready(Ok(()))
     }
 
-    /// Waits for what a writer holds back, but not for long.
-    pub(super) async fn flush(&mut self, span: std::time::Duration) {
+    /// Waits for what a writer holds back, and closes it, but not for long.
+    pub(super) async fn finish(&mut self, span: std::time::Duration) {
         if !self.mute {
             use tokio::io::AsyncWriteExt;
-            let _ = tokio::time::timeout(span, self.writer.flush()).await;
+            let _ = tokio::time::timeout(span, self.writer.shutdown()).await;
         }
     }
 

@@ -29,12 +29,15 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use handlers::{Answer, App, BoxFuture, Presence, Request};
-pub(crate) use run::{Ends, launch};
+pub(crate) use run::{Ends, Process, launch};
 pub(crate) use stop::StopToken;
 
 use handlers::Running;
 
 pub(crate) const LINK: ExchangeId = ExchangeId::LINK;
+
+/// Why a call was cancelled, if that was said.
+pub(crate) type Reason = Option<String>;
 
 /// What is told how far a call has come.
 pub(crate) type OnProgress = Box<dyn FnMut(ProgressParams) + Send>;
@@ -44,7 +47,8 @@ pub(crate) struct Link {
     state: Mutex<State>,
     /// Something has changed that the driver should see.
     wake: Notify,
-    /// Something was written, so there may be room for more.
+    /// Something was written or withdrawn, so there may be room for more; or somebody who waits for
+    /// room should stop.
     room: Notify,
     closed: watch::Sender<Option<Closed>>,
     /// Every task of this link but the driver's own.
@@ -120,31 +124,62 @@ impl Link {
         connected
     }
 
-    /// Nobody drives this link any more: its runtime was shut down. Whoever waits is told.
+    /// Nobody drives this link any more: it is closed, or its runtime was shut down. Whoever still
+    /// waits is told, and whatever still runs is stopped.
     fn abandon(&self) {
-        let (waiters, connecting) = {
+        {
             let mut state = self.lock();
-            if state.engine.is_closed() {
-                return;
-            }
             let now = self.now();
-            state
-                .engine
-                .handle_link_lost(now, LossKind::ClosedByUs.into());
-            while state.engine.poll_event().is_some() {}
-            (std::mem::take(&mut state.waiters), state.connecting.take())
+            // If it is closed already, this changes nothing.
+            let cause = LossKind::ClosedByUs.into();
+            state.engine.handle_link_lost(now, cause);
+        }
+        while let Some(event) = self.next_event() {
+            match event {
+                Event::ConnectFailed(outcome) => self.opened(Err(outcome)),
+                Event::Ended { call, outcome } => self.ended(call, outcome),
+                Event::Stop { request, cause } => self.fire(request, cause),
+                Event::Abort { request } => self.abort(request),
+                Event::Closed { cause, .. } => self.say_closed(cause),
+                _ => {}
+            }
+        }
+        let (waiters, connecting, running) = {
+            let mut state = self.lock();
+            let running: Vec<RequestKey> = state.running.keys().copied().collect();
+            (
+                std::mem::take(&mut state.waiters),
+                state.connecting.take(),
+                running,
+            )
         };
+        // Nobody is left to end their grace.
+        for request in running {
+            self.abort(request);
+        }
         // Dropping what they wait on wakes them.
         drop((waiters, connecting));
-        let cause = LossKind::ClosedByUs.into();
-        self.closed.send_replace(Some(Closed { cause }));
+        self.say_closed(self.closed_because());
+        self.room.notify_waiters();
+    }
+
+    /// The first cause stands.
+    fn say_closed(&self, cause: Loss) {
+        self.closed.send_if_modified(|closed| {
+            let first = closed.is_none();
+            closed.get_or_insert(Closed { cause });
+            first
+        });
     }
 
     /// Begins a call. Its end comes through the channel; if that breaks, the driver is gone.
+    ///
+    /// One that was cancelled before it began ends here, and is never written.
     pub(crate) fn begin(
         &self,
         ask: Ask,
         on_progress: Option<OnProgress>,
+        cancelled: Option<&Reason>,
     ) -> Result<(CallId, oneshot::Receiver<Outcome>), Outcome> {
         let (done, end) = oneshot::channel();
         let id = {
@@ -152,6 +187,9 @@ impl Link {
             let now = self.now();
             let id = state.engine.request(now, ask)?;
             state.waiters.insert(id, Waiter { done, on_progress });
+            if let Some(reason) = cancelled {
+                state.engine.cancel(now, id, reason.as_deref());
+            }
             id
         };
         self.wake.notify_one();
@@ -161,6 +199,15 @@ impl Link {
     /// Gives a call up. Returns at once, whatever the wire does (**cancel-never-waits**).
     pub(crate) fn cancel(&self, call: CallId, reason: Option<&str>) {
         self.tell(|engine, now| engine.cancel(now, call, reason));
+        self.room.notify_waiters();
+    }
+
+    /// The same for a call that nobody looks at any more: not even its progress is told.
+    pub(crate) fn forget(&self, call: CallId) {
+        // Dropped outside the lock: the callback is not ours.
+        let waiter = self.lock().waiters.remove(&call);
+        self.cancel(call, None);
+        drop(waiter);
     }
 
     /// Tells the peer something, waiting for room if there is none.
@@ -186,15 +233,34 @@ impl Link {
             .await
     }
 
+    /// The same, if there is room.
+    pub(crate) fn progress_now(
+        &self,
+        key: RequestKey,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+    ) -> Result<(), Rejection> {
+        self.tell(|engine, now| engine.progress(now, key, progress, total, message))
+    }
+
     async fn when_there_is_room(
         &self,
         mut say: impl FnMut(&mut Engine, Time) -> Result<(), Rejection>,
     ) -> Result<(), Rejection> {
         loop {
             let room = self.room.notified();
-            match self.tell(&mut say) {
+            let said = {
+                let mut state = self.lock();
+                let now = self.now();
+                say(&mut state.engine, now)
+            };
+            match said {
                 Err(Rejection::QueueFull { .. }) => room.await,
-                said => return said,
+                said => {
+                    self.wake.notify_one();
+                    return said;
+                }
             }
         }
     }
@@ -210,6 +276,12 @@ impl Link {
     async fn tasks_gone(&self, span: Duration) {
         self.tasks.close();
         let _ = tokio::time::timeout(span, self.tasks.wait()).await;
+    }
+
+    /// Whether a task is left that cannot be dropped, because it never yields.
+    #[cfg(all(feature = "stdio", feature = "server", unix))]
+    pub(crate) fn is_stuck(&self) -> bool {
+        !self.tasks.is_empty()
     }
 
     pub(crate) fn introduction(&self) -> Option<RawJson> {
@@ -230,6 +302,13 @@ impl Link {
 
     pub(crate) fn shutdown(&self, how: Shutdown) {
         self.tell(|engine, now| engine.shutdown(now, how));
+    }
+
+    /// The longest message that is read, and how deep it may be nested.
+    fn reading_limits(&self) -> (usize, usize) {
+        let state = self.lock();
+        let limits = &state.engine.config().limits;
+        (limits.received_bytes, limits.depth)
     }
 
     pub(crate) fn ledger(&self) -> Ledger {
@@ -274,30 +353,32 @@ impl Link {
 
     /// Acts upon everything that has happened. Only the driver calls this.
     fn dispatch(self: &Arc<Self>, app: &Arc<dyn App>) {
-        loop {
-            let Some(event) = self.next_event() else {
-                return;
-            };
+        while let Some(event) = self.next_event() {
             match event {
                 Event::Connected(connected) => self.opened(Ok(connected)),
                 Event::ConnectFailed(outcome) => self.opened(Err(outcome)),
-                Event::Ended { call, outcome } => {
-                    let waiter = self.lock().waiters.remove(&call);
-                    if let Some(waiter) = waiter {
-                        // Nobody is there if the call was dropped; that is an end, too.
-                        let _ = waiter.done.send(outcome);
-                    }
-                }
+                Event::Ended { call, outcome } => self.ended(call, outcome),
                 Event::Progress { call, params } => self.tell_progress(call, params),
-                Event::Notification { notification, .. } => app.notified(notification),
+                Event::Notification { notification, .. } => {
+                    handlers::fenced("on_notification", || app.notified(notification));
+                }
                 Event::Request(incoming) => self.start(app, incoming),
                 Event::Stop { request, cause } => self.fire(request, cause),
                 Event::Abort { request } => self.abort(request),
                 Event::Closed { cause, .. } => {
-                    self.closed.send_replace(Some(Closed { cause }));
+                    self.say_closed(cause);
+                    self.room.notify_waiters();
                 }
                 _ => {}
             }
+        }
+    }
+
+    fn ended(&self, call: CallId, outcome: Outcome) {
+        let waiter = self.lock().waiters.remove(&call);
+        if let Some(waiter) = waiter {
+            // Nobody is there if the call was dropped; that is an end, too.
+            let _ = waiter.done.send(outcome);
         }
     }
 
@@ -309,12 +390,14 @@ impl Link {
     }
 
     fn opened(&self, how: Result<Connected, Outcome>) {
-        if let Some(connecting) = self.lock().connecting.take() {
+        let connecting = self.lock().connecting.take();
+        if let Some(connecting) = connecting {
             let _ = connecting.send(how);
         }
     }
 
-    /// The callback runs outside the lock: it is not ours.
+    /// The callback runs outside the lock, and behind a fence: it is not ours. One that panics is
+    /// not called again.
     fn tell_progress(&self, call: CallId, params: ProgressParams) {
         let callback = self
             .lock()
@@ -322,9 +405,17 @@ impl Link {
             .get_mut(&call)
             .and_then(|waiter| waiter.on_progress.take());
         if let Some(mut callback) = callback {
-            callback(params);
-            if let Some(waiter) = self.lock().waiters.get_mut(&call) {
-                waiter.on_progress = Some(callback);
+            let told = handlers::fenced("on_progress", move || {
+                callback(params);
+                callback
+            });
+            let mut state = self.lock();
+            match state.waiters.get_mut(&call) {
+                Some(waiter) => waiter.on_progress = told,
+                None => {
+                    drop(state);
+                    drop(told);
+                }
             }
         }
     }

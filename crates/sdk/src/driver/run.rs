@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use belay_protocol::engine::{Loss, LossKind};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -19,6 +20,10 @@ use super::{App, BoxFuture, LINK, Link};
 /// than the end of a pipe does.
 const EXIT_AFTER_END: Duration = Duration::from_millis(500);
 
+/// When the process behind a pipe is gone, what it said last is read for so long. It is there
+/// already; only the runtime may not have noticed.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+
 /// At the very end, what was handed to a writer gets so long to leave, and what was dropped gets so
 /// long to be gone.
 const LAST_MOMENT: Duration = Duration::from_millis(200);
@@ -27,14 +32,20 @@ const LAST_MOMENT: Duration = Duration::from_millis(200);
 pub(crate) struct Ends<R, W> {
     pub(crate) reader: R,
     pub(crate) writer: W,
-    /// The longest line that is accepted.
-    pub(crate) line_limit: usize,
     /// The end of the process on the other side, where there is one.
     pub(crate) exit: Option<BoxFuture<Loss>>,
     /// Dropped after the ends are: what sees to the end of that process.
     pub(crate) keep: Option<Box<dyn Send>>,
     /// That process.
-    pub(crate) pid: Option<u32>,
+    pub(crate) process: Option<Process>,
+}
+
+/// The process on the other side.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    /// Whether it is gone, and everything it has left behind.
+    pub(crate) gone: watch::Receiver<bool>,
 }
 
 /// Drives a link in the background. This is the one task that its tracker does not count, since it
@@ -44,26 +55,27 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    tokio::spawn(drive(link.clone(), ends, app))
+    tokio::spawn(drive(Driven(link.clone()), ends, app))
 }
 
 /// Turns the engine until the link is closed.
-async fn drive<R, W>(link: Arc<Link>, ends: Ends<R, W>, app: Arc<dyn App>)
+async fn drive<R, W>(driven: Driven, ends: Ends<R, W>, app: Arc<dyn App>)
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     // Dropped last, whoever drops this future.
     let _keep = ends.keep;
-    let _driven = Driven(link.clone());
-    let mut io = Io::new(ends.reader, ends.writer, ends.line_limit, 64);
+    let link = driven.0.clone();
+    let (longest, depth) = link.reading_limits();
+    let mut io = Io::new(ends.reader, ends.writer, longest, depth);
     let mut ending = Ending::new(ends.exit);
     let mut timer = Box::pin(sleep_until(Instant::now()));
     loop {
         link.dispatch(&app);
         if link.lock().engine.is_closed() {
             link.dispatch(&app);
-            io.flush(LAST_MOMENT).await;
+            io.finish(LAST_MOMENT).await;
             link.tasks_gone(LAST_MOMENT).await;
             return;
         }
@@ -76,7 +88,6 @@ where
         tokio::select! {
             biased;
             loss = ending.wait() => link.lose(&mut io, loss).await,
-            () = link.wake.notified() => {}
             () = &mut timer, if deadline.is_some() => {
                 link.tell(|engine, now| engine.handle_timeout(now));
             }
@@ -99,6 +110,8 @@ where
                     ending.within(span, io_loss(error));
                 }
             },
+            // Last: whatever woke us, every turn looks at all there is.
+            () = link.wake.notified() => {}
         }
     }
 }
@@ -163,7 +176,9 @@ impl Ending {
 impl Link {
     fn deadline(&self) -> Option<Instant> {
         let due = self.lock().engine.poll_timeout()?;
-        Some(self.origin + (due - belay_protocol::engine::Time::START))
+        // What is too far away to be told will not be seen to pass.
+        self.origin
+            .checked_add(due - belay_protocol::engine::Time::START)
     }
 
     /// Hands on every message that was read.
@@ -172,14 +187,14 @@ impl Link {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let mut state = self.lock();
         let now = self.now();
+        // Decoding takes its time, so it is done outside the lock.
         while let Some(message) = io.next_message() {
             match message {
-                Ok(message) => state.engine.handle_message(now, LINK, message),
+                Ok(message) => self.lock().engine.handle_message(now, LINK, message),
                 Err(error) => {
                     tracing::debug!(%error, "a message was malformed (smallest-scope)");
-                    state.engine.handle_malformed(now, LINK, &error);
+                    self.lock().engine.handle_malformed(now, LINK, &error);
                 }
             }
         }
@@ -196,15 +211,20 @@ impl Link {
         }
     }
 
-    /// The link is gone. What is already in the pipe is read first (**typed-end**).
+    /// The link is gone. What is already in the pipe is read first (**typed-end**); but somebody
+    /// else may hold the pipe open, so its end is not waited for.
     async fn lose<R, W>(&self, io: &mut Io<R, W>, loss: Loss)
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        while poll_fn(|cx| Poll::Ready(io.reads_at_once(cx))).await {
-            self.take_in(io);
-        }
+        let reading = async {
+            while io.reads_more().await {
+                self.take_in(io);
+            }
+        };
+        let _ = tokio::time::timeout(LAST_WORDS, reading).await;
+        self.take_in_tail(io);
         self.tell(|engine, now| engine.handle_exchange_lost(now, LINK, loss, false));
     }
 }

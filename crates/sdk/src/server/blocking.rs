@@ -20,9 +20,12 @@ pub(super) fn run(
 ) -> BoxFuture<CallToolResult> {
     let (done, result) = oneshot::channel();
     let presence = cx.presence();
+    // So that it can spawn tasks through its context.
+    let runtime = tokio::runtime::Handle::current();
     let spawned = thread::Builder::new()
         .name("belay-blocking".into())
         .spawn(move || {
+            let _entered = runtime.enter();
             let worked = catch_unwind(AssertUnwindSafe(|| work(cx)));
             let _ = done.send(worked);
             drop(presence);

@@ -9,7 +9,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use belay_protocol::engine::{Config, Identity, Ledger, Limits, Loss, Shutdown, Spans, Wire};
+use belay_protocol::engine::{
+    Config, Deadlines, Identity, Ledger, Limits, Loss, Shutdown, Spans, Wire,
+};
 use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
 use belay_protocol::types::{
     CallTool, Era, Implementation, ListCapability, ListTools, Request as _, ServerCapabilities,
@@ -24,9 +26,6 @@ use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, launch};
 pub use reply::{IntoToolResult, Json};
 pub use tools::{Tool, Tools};
 
-/// The longest line a server accepts.
-const LINE_LIMIT: usize = 4 << 20;
-
 /// What a server offers.
 ///
 /// ```
@@ -38,12 +37,14 @@ const LINE_LIMIT: usize = 4 << 20;
 /// let server = Server::new("example", "1.0.0")
 ///     .tool(Tool::new("echo", |_cx: Context, echo: Echo| async move { echo.text }));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
+#[must_use = "a server does nothing until it serves"]
 pub struct Server {
     info: Implementation,
     instructions: Option<String>,
     tools: Tools,
     limits: Limits,
+    deadlines: Deadlines,
     spans: Spans,
 }
 
@@ -57,6 +58,7 @@ impl Server {
             instructions: None,
             tools: Tools::default(),
             limits: defaults.limits,
+            deadlines: defaults.deadlines,
             spans: defaults.spans,
         }
     }
@@ -79,6 +81,13 @@ impl Server {
         self
     }
 
+    /// When requests to the client give up that do not say so themselves
+    /// (**deadline-covers-all**).
+    pub fn deadlines(mut self, deadlines: Deadlines) -> Self {
+        self.deadlines = deadlines;
+        self
+    }
+
     /// Changes how long things may take that are not calls: grace, drain and the like.
     pub fn spans(mut self, change: impl FnOnce(&mut Spans)) -> Self {
         change(&mut self.spans);
@@ -91,6 +100,9 @@ impl Server {
     }
 
     /// Serves one connection, on any pair of byte streams. Signals are left to the caller.
+    ///
+    /// The writer's poll methods must not block, nor call back into this connection: frames that
+    /// they did not take can still be withdrawn, so nothing else happens while they run.
     ///
     /// Must be called within a tokio runtime. The connection is served in the background; what is
     /// given back waits for its end, and ends it when it is dropped.
@@ -108,10 +120,9 @@ impl Server {
         let ends = Ends {
             reader,
             writer,
-            line_limit: LINE_LIMIT,
             exit: None,
             keep: None,
-            pid: None,
+            process: None,
         };
         let driver = launch(&link, ends, app);
         Serving { link, driver }
@@ -129,6 +140,7 @@ impl Server {
             instructions: self.instructions.clone(),
         };
         config.limits = self.limits.clone();
+        config.deadlines = self.deadlines;
         config.spans = self.spans.clone();
         config
     }
@@ -151,6 +163,12 @@ impl Serving {
     /// (**orderly-close**). Called again, it ends that while.
     pub fn shutdown(&self) {
         self.link.shutdown(Shutdown::Drain);
+    }
+
+    /// Whether a handler was left behind because it never yields.
+    #[cfg(all(feature = "stdio", unix))]
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.link.is_stuck()
     }
 
     /// How many requests began, and how each ended.
@@ -202,7 +220,7 @@ impl App for Routes {
                 }
             };
             let result = match cx.era() {
-                Era::Legacy => result,
+                Era::Legacy => reply::legacy(result),
                 Era::Modern => reply::modern(result, &info),
             };
             RawJson::encode(&result).map_err(|error| {

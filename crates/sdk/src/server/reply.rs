@@ -89,6 +89,16 @@ pub(super) enum Reply {
     CallTool(CallToolResult),
 }
 
+/// What the legacy wire cannot carry is left out: there, structured content is an object.
+pub(super) fn legacy(mut reply: Reply) -> Reply {
+    if let Reply::CallTool(result) = &mut reply {
+        result
+            .structured_content
+            .take_if(|value| !value.is_object());
+    }
+    reply
+}
+
 /// What the modern wire wants to see in every result.
 pub(super) fn modern(reply: Reply, info: &Implementation) -> Reply {
     let mark = |result_type: &mut Option<ResultType>, meta: &mut Option<Meta>| {

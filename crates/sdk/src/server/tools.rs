@@ -37,6 +37,7 @@ use crate::driver::{BoxFuture, Link};
 ///     .timeout(Duration::from_secs(1));
 /// ```
 #[derive(Clone)]
+#[must_use = "a tool does nothing until a server offers it"]
 pub struct Tool {
     description: Description,
     handler: Handler,
@@ -136,14 +137,14 @@ impl Tool {
     }
 
     async fn call(&self, cx: &Context, arguments: Map<String, Value>) -> Answered {
-        let _permit = match &self.running {
-            None => None,
-            Some(running) => Some(running.clone().try_acquire_owned().map_err(|_| {
+        if let Some(running) = &self.running {
+            let permit = running.clone().try_acquire_owned().map_err(|_| {
                 let name = &self.description.name;
                 let problem = format!("overloaded: no more calls of {name:?} at once");
                 ErrorObject::new(error_code::OVERLOADED, problem)
-            })?),
-        };
+            })?;
+            cx.hold(permit);
+        }
         if let Some(grace) = self.grace {
             cx.set_grace(grace);
         }
@@ -173,6 +174,12 @@ impl std::fmt::Debug for Tool {
 
 /// Decodes arguments; the problem names the argument.
 fn decode<A: DeserializeOwned>(arguments: Map<String, Value>) -> Result<A, String> {
+    // A handler without arguments takes `()`, which is no object.
+    if arguments.is_empty()
+        && let Ok(none) = A::deserialize(Value::Null)
+    {
+        return Ok(none);
+    }
     let arguments = Value::Object(arguments);
     serde_path_to_error::deserialize(arguments).map_err(|error| {
         let path = error.path().to_string();
@@ -208,7 +215,7 @@ pub struct Tools {
 
 #[derive(Default)]
 struct Inner {
-    tools: BTreeMap<String, Tool>,
+    tools: BTreeMap<String, Arc<Tool>>,
     links: Vec<Weak<Link>>,
 }
 
@@ -216,24 +223,27 @@ impl Tools {
     /// Adds a tool, or replaces the one of the same name.
     pub fn add(&self, tool: Tool) {
         self.change(|tools| {
-            tools.insert(tool.description.name.clone(), tool);
-            true
+            let before = tools.insert(tool.description.name.clone(), Arc::new(tool));
+            (true, before)
         });
     }
 
     /// Removes a tool. False if there was none. Calls that are running go on.
     pub fn remove(&self, name: &str) -> bool {
-        self.change(|tools| tools.remove(name).is_some())
+        self.change(|tools| {
+            let removed = tools.remove(name);
+            (removed.is_some(), removed)
+        })
     }
 
     /// Takes a tool out of sight, or back. False if there is none, or nothing changed.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> bool {
         self.change(|tools| match tools.get_mut(name) {
             Some(tool) if tool.enabled != enabled => {
-                tool.enabled = enabled;
-                true
+                Arc::make_mut(tool).enabled = enabled;
+                (true, None)
             }
-            _ => false,
+            _ => (false, None),
         })
     }
 
@@ -244,15 +254,21 @@ impl Tools {
         enabled.map(|(name, _)| name.clone()).collect()
     }
 
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Tool>) -> bool) -> bool {
-        let links = {
+    /// Changes the tools; tells whether it did, and gives back what it took out.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<String, Arc<Tool>>) -> (bool, Option<Arc<Tool>>),
+    ) -> bool {
+        let (links, removed) = {
             let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-            if !change(&mut inner.tools) {
+            let (changed, removed) = change(&mut inner.tools);
+            if !changed {
                 return false;
             }
-            inner.links.retain(|link| link.strong_count() > 0);
-            inner.links.clone()
+            (inner.links.clone(), removed)
         };
+        // Outside the lock: the destructors of a handler are not ours.
+        drop(removed);
         for link in links.iter().filter_map(Weak::upgrade) {
             if link
                 .version()
@@ -267,6 +283,7 @@ impl Tools {
     /// A connection that wants to know of changes.
     pub(super) fn serve_on(&self, link: &Arc<Link>) {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+        inner.links.retain(|link| link.strong_count() > 0);
         inner.links.push(Arc::downgrade(link));
     }
 

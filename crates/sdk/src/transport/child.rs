@@ -8,19 +8,22 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use belay_protocol::engine::{Loss, LossKind, Mode, Outcome};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
 use tokio::net::unix::pipe;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use crate::Error;
-use crate::client::{Client, ClientBuilder, LINE_LIMIT};
-use crate::driver::{BoxFuture, Ends};
+use crate::client::{Client, ClientBuilder};
+use crate::driver::{BoxFuture, Ends, Process};
 
 /// How long a child has to go after its stdin was closed, and again after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -56,23 +59,15 @@ impl ClientBuilder {
     /// # Cancel safety
     ///
     /// Dropping it ends the child, the way closing the client does.
-    pub async fn spawn(self, mut command: Command) -> Result<Client, Error> {
-        let again = match self.is_auto() {
-            true => Some((self.again(Mode::Legacy), copy(&command))),
-            false => None,
-        };
-        prepare(&mut command);
-        let (ends, warden) = start(command)?;
-        match self.open(ends).await {
-            Err(error) if exited(&error) => match again {
-                Some((builder, mut command)) if !warden.stopped_by_signal() => {
-                    prepare(&mut command);
-                    let (ends, _) = start(command)?;
-                    builder.open(ends).await
-                }
-                _ => Err(error),
-            },
-            opened => opened,
+    pub async fn spawn(self, command: Command) -> Result<Client, Error> {
+        let legacy = self.is_auto().then(|| self.again(Mode::Legacy));
+        let (ends, warden, command) = start(command).await?.ends()?;
+        match (self.open(ends).await, legacy) {
+            (Err(error), Some(legacy)) if exited(&error) && !warden.ended_by_signal() => {
+                let (ends, ..) = start(command).await?.ends()?;
+                legacy.open(ends).await
+            }
+            (opened, _) => opened,
         }
     }
 }
@@ -84,55 +79,72 @@ fn exited(error: &Error) -> bool {
     )
 }
 
-/// A command cannot be cloned, but what it says can be said again.
-fn copy(command: &Command) -> Command {
-    let mut copy = Command::new(command.get_program());
-    copy.args(command.get_args());
-    for (key, value) in command.get_envs() {
-        match value {
-            Some(value) => copy.env(key, value),
-            None => copy.env_remove(key),
-        };
-    }
-    if let Some(folder) = command.get_current_dir() {
-        copy.current_dir(folder);
-    }
-    copy
+/// A child that is running, and watched over. Dropping it ends the child.
+struct Started {
+    program: String,
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    warden: EndsChild,
+    /// What it was started with, all of it: a second start is no different from the first.
+    command: Command,
 }
 
-fn prepare(command: &mut Command) {
+/// # Cancel safety
+///
+/// Dropping it ends the child, if there is one by then.
+async fn start(mut command: Command) -> Result<Started, Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    let (done, started) = oneshot::channel();
+    belay_process::spawn_then(command, {
+        let program = program.clone();
+        move |spawned| {
+            let started = spawned.and_then(|(mut child, command)| {
+                Ok(Started {
+                    program,
+                    stdin: child.stdin.take(),
+                    stdout: child.stdout.take(),
+                    warden: Warden::start(child)?,
+                    command,
+                })
+            });
+            // Whoever asked may be gone; then what is dropped here ends the child.
+            let _ = done.send(started);
+        }
+    });
+    let gone = || io::Error::other("the thread that spawns children is gone");
+    let started = started.await.unwrap_or_else(|_| Err(gone()));
+    started.map_err(|error| cannot_start(&program, error))
+}
+
+fn cannot_start(program: &str, error: io::Error) -> Error {
+    Error::connect(format!("cannot start {program:?}"), Some(error.into()))
 }
 
 type ChildEnds = Ends<pipe::Receiver, pipe::Sender>;
 
-fn start(command: Command) -> Result<(ChildEnds, Arc<Warden>), Error> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let failed =
-        |error: io::Error| Error::connect(format!("cannot start {program:?}"), Some(error.into()));
-    let mut child = belay_process::spawn(command).map_err(failed)?;
-    let pid = Some(child.id());
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let warden = Warden::start(child, stderr).map_err(failed)?;
-    let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
-        return Err(failed(io::Error::other(
-            "the child has no stdin or no stdout",
-        )));
-    };
-    let writer = pipe::Sender::from_owned_fd(OwnedFd::from(stdin)).map_err(failed)?;
-    let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(stdout)).map_err(failed)?;
-    let ends = Ends {
-        reader,
-        writer,
-        line_limit: LINE_LIMIT,
-        exit: Some(warden.exit()),
-        keep: Some(Box::new(EndsChild(warden.clone()))),
-        pid,
-    };
-    Ok((ends, warden))
+impl Started {
+    fn ends(self) -> Result<(ChildEnds, Arc<Warden>, Command), Error> {
+        let failed = |error| cannot_start(&self.program, error);
+        let (Some(stdin), Some(stdout)) = (self.stdin, self.stdout) else {
+            return Err(failed(io::Error::other("it has no stdin or no stdout")));
+        };
+        let warden = self.warden.0.clone();
+        let ends = Ends {
+            reader: pipe::Receiver::from_owned_fd(OwnedFd::from(stdout)).map_err(failed)?,
+            writer: pipe::Sender::from_owned_fd(OwnedFd::from(stdin)).map_err(failed)?,
+            exit: Some(warden.exit()),
+            process: Some(Process {
+                pid: warden.group.as_raw_pid().unsigned_abs(),
+                gone: warden.gone.subscribe(),
+            }),
+            keep: Some(Box::new(self.warden)),
+        };
+        Ok((ends, warden, self.command))
+    }
 }
 
 /// Ends the child when it is dropped, on a thread that nobody waits for.
@@ -158,7 +170,10 @@ struct Warden {
     group: Pid,
     state: Mutex<ChildState>,
     changed: Condvar,
-    exit: watch::Sender<Option<ExitStatus>>,
+    /// How the child ended; `None` in it if that cannot be known.
+    exit: watch::Sender<Option<Option<ExitStatus>>>,
+    /// Whether its whole group is gone.
+    gone: watch::Sender<bool>,
     stderr: Arc<Tail>,
 }
 
@@ -170,24 +185,43 @@ enum ChildState {
 }
 
 impl Warden {
-    fn start(mut child: Child, stderr: Option<ChildStderr>) -> io::Result<Arc<Self>> {
-        let group = Pid::from_child(&child);
-        let tail = Arc::new(Tail::default());
-        if let Some(stderr) = stderr {
-            tail.clone().drain(stderr)?;
-        }
+    /// If it cannot be watched over, the child is killed.
+    fn start(mut child: Child) -> io::Result<EndsChild> {
         let warden = Arc::new(Self {
-            group,
+            group: Pid::from_child(&child),
             state: Mutex::new(ChildState::Running),
             changed: Condvar::new(),
             exit: watch::Sender::new(None),
-            stderr: tail,
+            gone: watch::Sender::new(false),
+            stderr: Arc::new(Tail::default()),
         });
-        let watching = warden.clone();
+        match warden.clone().start_threads(child.stderr.take()) {
+            Ok(give) => {
+                // The thread is there, and takes it.
+                let _ = give.send(child);
+                Ok(EndsChild(warden))
+            }
+            Err(error) => {
+                let _ = kill_process_group(warden.group, Signal::KILL);
+                let _ = child.wait();
+                Err(error)
+            }
+        }
+    }
+
+    fn start_threads(self: Arc<Self>, stderr: Option<ChildStderr>) -> io::Result<Sender<Child>> {
+        if let Some(stderr) = stderr {
+            self.stderr.clone().drain(stderr)?;
+        }
+        let (give, take) = mpsc::channel();
         thread::Builder::new()
             .name("belay-warden".into())
-            .spawn(move || watching.watch(&mut child))?;
-        Ok(warden)
+            .spawn(move || {
+                if let Ok(mut child) = take.recv() {
+                    self.watch(&mut child);
+                }
+            })?;
+        Ok(give)
     }
 
     /// Waits for the child's end, tells it, and sees to it that nothing of its group is left.
@@ -197,25 +231,25 @@ impl Warden {
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(self.group), options) {}
         {
             let mut state = self.lock();
+            // What it has left behind in its group goes, too.
+            let _ = kill_process_group(self.group, Signal::TERM);
             let status = child.wait();
             *state = ChildState::Gone;
             self.changed.notify_all();
-            self.exit.send_replace(status.ok());
+            self.exit.send_replace(Some(status.ok()));
         }
         self.sweep();
+        self.gone.send_replace(true);
     }
 
-    /// What the child has left behind in its group goes, too.
+    /// What was asked to go has its time, then it is made to.
     fn sweep(&self) {
-        if kill_process_group(self.group, Signal::TERM).is_err() {
-            return;
-        }
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
-            thread::sleep(Duration::from_millis(20));
-            if rustix::process::test_kill_process_group(self.group).is_err() {
+            if test_kill_process_group(self.group).is_err() {
                 return;
             }
+            thread::sleep(Duration::from_millis(20));
         }
         let _ = kill_process_group(self.group, Signal::KILL);
     }
@@ -254,10 +288,8 @@ impl Warden {
         let mut exit = self.exit.subscribe();
         let stderr = self.stderr.clone();
         Box::pin(async move {
-            let status = match exit.wait_for(Option::is_some).await {
-                Ok(status) => *status,
-                Err(_) => None,
-            };
+            let exited = exit.wait_for(Option::is_some).await;
+            let status = exited.map(|exited| exited.flatten()).unwrap_or(None);
             // What it said last may still be on its way.
             stderr.settle().await;
             let stderr = stderr.text();
@@ -268,9 +300,9 @@ impl Warden {
         })
     }
 
-    fn stopped_by_signal(&self) -> bool {
+    fn ended_by_signal(&self) -> bool {
         use std::os::unix::process::ExitStatusExt;
-        let status = *self.exit.borrow();
+        let status = self.exit.borrow().flatten();
         status.is_some_and(|status| status.signal().is_some())
     }
 }
@@ -337,11 +369,13 @@ impl Tail {
             .name("belay-stderr".into())
             .spawn(move || {
                 let mut buffer = [0; 4096];
-                while let Ok(count) = stream.read(&mut buffer) {
-                    if count == 0 {
-                        break;
+                loop {
+                    match stream.read(&mut buffer) {
+                        Ok(0) => break,
+                        Ok(count) => self.push(&buffer[..count]),
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(_) => break,
                     }
-                    self.push(&buffer[..count]);
                 }
                 self.has_ended.store(true, Ordering::SeqCst);
                 self.ended.notify_waiters();

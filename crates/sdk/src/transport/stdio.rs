@@ -18,9 +18,11 @@ use std::pin::Pin;
 use std::sync::mpsc as blocking;
 use std::task::{Context, Poll, ready};
 use std::thread;
+use std::time::Duration;
 
 use belay_protocol::engine::Loss;
 use bytes::{Buf, Bytes};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{mpsc, oneshot};
 
@@ -33,7 +35,10 @@ const CHUNK: usize = 64 << 10;
 ///
 /// Installs handlers for SIGTERM and SIGINT: the first begins an orderly shutdown, a second one ends
 /// its drain. When this returns, the process can exit: with status 0, whatever a handler is still
-/// doing.
+/// doing. An async handler that never yields cannot be dropped, and a runtime waits for it for ever;
+/// so if there is one, the process is ended, with status 0, a second after this has returned.
+/// (On a runtime of a single thread such a handler stops everything, this included. What blocks
+/// belongs into [`Tool::blocking`](crate::Tool::blocking).)
 ///
 /// # Cancel safety
 ///
@@ -44,17 +49,31 @@ pub async fn serve_stdio(server: Server) -> io::Result<Loss> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let (stdin, stdout) = take_stdio()?;
-    let reader = ThreadReader::new(stdin)?;
+    let reader = ThreadReader::new(stdin, stdout.try_clone()?)?;
     let writer = ThreadWriter::new(stdout)?;
     let mut serving = server.serve(reader, writer);
     loop {
         tokio::select! {
             biased;
-            loss = &mut serving => return Ok(loss),
+            loss = &mut serving => {
+                if serving.is_stuck() {
+                    leave_anyway();
+                }
+                return Ok(loss);
+            }
             _ = terminate.recv() => serving.shutdown(),
             _ = interrupt.recv() => serving.shutdown(),
         }
     }
+}
+
+/// A handler that never yields does not keep the process alive (**orderly-close**).
+fn leave_anyway() {
+    tracing::error!("a handler never yields; the process ends without it (stop-is-real)");
+    thread::spawn(|| {
+        thread::sleep(Duration::from_secs(1));
+        std::process::exit(0);
+    });
 }
 
 /// Stdin and stdout for the protocol alone.
@@ -77,7 +96,8 @@ struct ThreadReader {
 }
 
 impl ThreadReader {
-    fn new(mut input: File) -> io::Result<Self> {
+    /// The output is only looked at: if nobody reads it, the end of the input is no end but a loss.
+    fn new(mut input: File, output: File) -> io::Result<Self> {
         let (sender, chunks) = mpsc::channel(2);
         thread::Builder::new()
             .name("belay-stdin".into())
@@ -85,9 +105,14 @@ impl ThreadReader {
                 let mut buffer = vec![0; CHUNK];
                 loop {
                     let read = match input.read(&mut buffer) {
+                        Ok(0) if nobody_reads(&output) => Err(io::ErrorKind::BrokenPipe.into()),
                         Ok(0) => return,
                         Ok(count) => Ok(Bytes::copy_from_slice(&buffer[..count])),
                         Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                            wait_for(&input, PollFlags::IN);
+                            continue;
+                        }
                         Err(error) => Err(error),
                     };
                     let failed = read.is_err();
@@ -139,7 +164,7 @@ impl ThreadWriter {
             .name("belay-stdout".into())
             .spawn(move || {
                 for (chunk, done) in todo {
-                    let _ = done.send(output.write_all(&chunk));
+                    let _ = done.send(write_all(&mut output, &chunk));
                 }
             })?;
         Ok(Self { jobs, busy: None })
@@ -204,4 +229,35 @@ impl AsyncWrite for ThreadWriter {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_flush(cx)
     }
+}
+
+/// Writes all of it, even if whoever started us has made the descriptor non-blocking.
+fn write_all(output: &mut File, mut chunk: &[u8]) -> io::Result<()> {
+    while !chunk.is_empty() {
+        match output.write(chunk) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => chunk = &chunk[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_for(output, PollFlags::OUT);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn wait_for(file: &File, event: PollFlags) {
+    // If this fails, the next attempt to read or write tells why.
+    let _ = poll(&mut [PollFd::new(file, event)], None);
+}
+
+/// Whether the other end of a pipe is closed.
+fn nobody_reads(output: &File) -> bool {
+    let mut output = [PollFd::new(output, PollFlags::empty())];
+    let at_once = Timespec::default();
+    poll(&mut output, Some(&at_once)).is_ok()
+        && output[0]
+            .revents()
+            .intersects(PollFlags::ERR | PollFlags::HUP)
 }

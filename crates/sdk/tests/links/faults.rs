@@ -177,7 +177,6 @@ async fn an_answer_that_breaks_the_protocol_is_violated() {
         peer.answer(&asked, result).await;
         let error = call.await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Violated, "{error:?}");
-        assert!(std::error::Error::source(&error).is_some());
     }
 }
 

@@ -4,5 +4,6 @@
 mod basics;
 mod examples;
 mod faults;
+mod guests;
 mod stray;
 mod tools;

@@ -11,7 +11,7 @@ use serde_json::json;
 struct Nothing {}
 
 /// Not a test of its own: this program as a server, when the test below starts it so.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn serve_when_asked_to() {
     if std::env::var_os("BELAY_TEST_SERVE").is_none() {
         return;
@@ -27,17 +27,50 @@ async fn serve_when_asked_to() {
         let status = child.args(["-c", "echo noise; cat; echo noise"]).status();
         status.map(|status| status.to_string())
     });
-    let server = Server::new("stray", "1").tool(prints).tool(child);
+    let spin = Tool::new("spin", |_: Context, _: Nothing| async {
+        // Never yields, so it can never be dropped.
+        loop {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        #[allow(unreachable_code)]
+        ()
+    });
+    let server = Server::new("stray", "1")
+        .tool(prints)
+        .tool(child)
+        .tool(spin);
     belay::serve_stdio(server).await.unwrap();
 }
 
-#[tokio::test]
-async fn stray_prints_and_children_do_not_reach_the_wire() {
+fn this_program() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "stray::serve_when_asked_to", "--nocapture"])
         .env("BELAY_TEST_SERVE", "1");
-    let client = Client::builder("test", "1").spawn(command).await.unwrap();
+    command
+}
+
+#[tokio::test]
+async fn orderly_close_a_handler_that_never_yields_does_not_keep_the_process_alive() {
+    let client = Client::builder("test", "1")
+        .spawn(this_program())
+        .await
+        .unwrap();
+    let call = client.call_tool("spin", json!({})).start();
+    client.call_tool("prints", json!({})).await.unwrap();
+    let pid = rustix::process::Pid::from_raw(client.pid().unwrap() as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let error = call.await.unwrap_err();
+    let status = error.exited().and_then(belay::Exited::status).unwrap();
+    assert_eq!(status.code(), Some(0), "{error:?}");
+}
+
+#[tokio::test]
+async fn stray_prints_and_children_do_not_reach_the_wire() {
+    let client = Client::builder("test", "1")
+        .spawn(this_program())
+        .await
+        .unwrap();
     // What the test harness printed before the server took stdout is passed over.
     let before = client.ledger().malformed;
     for _ in 0..10 {

@@ -111,7 +111,7 @@ async fn the_reason_of_a_cancel_reaches_the_handler() {
     let (client, serving) = pair(&server, Mode::Auto).await.unwrap();
     let call = client.call_tool("wait", json!({})).start();
     until("it runs", || serving.handlers() == 1).await;
-    call.canceller().cancel("lunch".to_owned());
+    call.canceller().cancel_because("lunch");
     until("it knows why", || cause.lock().unwrap().is_some()).await;
     let reason = Some("lunch".into());
     assert_eq!(

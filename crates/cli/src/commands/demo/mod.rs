@@ -8,6 +8,7 @@ use belay::engine::Mode;
 use clap::Args;
 
 use crate::exit::{self, Code};
+use crate::output;
 use scenarios::SCENARIOS;
 
 /// Show what happens to requests when things go wrong.
@@ -42,10 +43,8 @@ impl Timeline {
     }
 
     fn say(&self, what: &str) {
-        println!(
-            "  {:>6.0} ms  {what}",
-            self.start.elapsed().as_secs_f64() * 1e3
-        );
+        let millis = self.start.elapsed().as_secs_f64() * 1e3;
+        output::print(&format!("  {millis:>6.0} ms  {what}"));
     }
 }
 
@@ -57,9 +56,9 @@ impl Demo {
         let mut rows = Vec::new();
         let mut kept = true;
         for scenario in SCENARIOS {
-            println!("{} — {}", scenario.report, scenario.question);
+            output::print(&format!("{} — {}", scenario.report, scenario.question));
             for (era, mode) in [("legacy", Mode::Legacy), ("modern", Mode::Modern)] {
-                println!(" {era}");
+                output::print(&format!(" {era}"));
                 let played = (scenario.play)(mode);
                 let shown = match tokio::time::timeout(Duration::from_secs(60), played).await {
                     Ok(Ok(shown)) => shown,
@@ -69,16 +68,16 @@ impl Demo {
                 kept &= shown.kept;
                 rows.push((scenario.name, era, shown));
             }
-            println!();
+            output::print("");
         }
         table(&rows);
         match kept {
             true => {
-                println!("\nAll as promised.");
+                output::print("\nAll as promised.");
                 exit::OK
             }
             false => {
-                println!("\nNot all was as promised.");
+                output::print("\nNot all was as promised.");
                 exit::CHECK_FAILED
             }
         }
@@ -130,6 +129,6 @@ fn table(rows: &[(&str, &str, Shown)]) {
             .zip(widths)
             .map(|(cell, width)| format!("{cell:<width$}"))
             .collect();
-        println!("{}", line.join("  ").trim_end());
+        output::print(line.join("  ").trim_end());
     }
 }

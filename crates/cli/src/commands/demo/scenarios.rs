@@ -1,7 +1,6 @@
 //! The four reports, played.
 
 use std::future::Future;
-use std::io::Write;
 use std::pin::Pin;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use belay::types::Era;
 use belay::{Client, Error};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
 
 use super::{Played, Shown, Timeline};
 
@@ -60,7 +60,7 @@ async fn server_dies(mode: Mode) -> Played {
         client.call_tool("hang", json!({})).start(),
     );
     until_active(&client, 2).await?;
-    canceller.cancel("the user pressed Ctrl-C".to_owned());
+    canceller.cancel_because("the user pressed Ctrl-C");
     let cancelled = told(cancelled.await)?;
     time.say(&format!(
         "the first was cancelled by its caller: {cancelled}"
@@ -107,25 +107,24 @@ async fn transport_closes(mode: Mode) -> Played {
     let time = Timeline::new();
     let log = std::env::temp_dir().join(format!("belay-demo-{}", std::process::id()));
     let _ = std::fs::remove_file(&log);
-    let mut server = Command::new(std::env::current_exe()?)
+    let mut server = tokio::process::Command::new(std::env::current_exe()?)
         .arg("serve")
         .env("BELAY_DEMO_CLEANUP_LOG", &log)
+        .kill_on_drop(true)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
     let mut stdin = server.stdin.take().ok_or("the server has no stdin")?;
-    if mode == Mode::Legacy {
-        writeln!(stdin, "{}", initialize())?;
-    }
-    for id in 1..=5 {
-        writeln!(stdin, "{}", hang(mode, id))?;
+    let hello = (mode == Mode::Legacy).then(initialize);
+    for message in hello.into_iter().chain((1..=5).map(|id| hang(mode, id))) {
+        stdin.write_all(format!("{message}\n").as_bytes()).await?;
     }
     time.say("five calls hang in the server");
     drop(stdin);
     let closed = Instant::now();
     time.say("its input ends");
-    let output = tokio::task::spawn_blocking(move || server.wait_with_output()).await??;
+    let output = server.wait_with_output().await?;
     let after = closed.elapsed();
     let cleaned = std::fs::read_to_string(&log)
         .unwrap_or_default()

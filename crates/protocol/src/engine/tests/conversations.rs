@@ -183,14 +183,12 @@ impl Side {
 
     fn ask(&mut self, random: &mut Random, method: &str, serves: Option<RequestKey>) {
         let millis = |from, to, random: &mut Random| {
-            Some(Duration::from_millis(from + random.below(to - from)))
+            Wait::AtMost(Duration::from_millis(from + random.below(to - from)))
         };
         let ask = Ask {
             serves,
-            deadlines: Some(Deadlines {
-                idle: millis(50, 500, random),
-                total: millis(100, 2000, random),
-            }),
+            idle: millis(50, 500, random),
+            total: millis(100, 2000, random),
             ..Ask::new(method, RawJson::empty_object())
         };
         if let Ok(call) = self.desk.engine.request(self.desk.now, ask) {

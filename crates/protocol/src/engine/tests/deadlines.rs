@@ -18,10 +18,8 @@ fn a_deadline_fires_on_time_with_a_peer_that_has_stopped_reading() {
     desk.call("tools/call");
     desk.begin();
     desk.ask(Ask {
-        deadlines: Some(Deadlines {
-            idle: Some(Duration::from_millis(200)),
-            total: None,
-        }),
+        idle: Wait::AtMost(Duration::from_millis(200)),
+        total: Wait::Forever,
         ..Ask::new("tools/call", RawJson::empty_object())
     });
     desk.pass(Duration::from_millis(200));
@@ -172,7 +170,8 @@ fn a_server_that_calls_back_has_an_idle_clock() {
 fn none_has_to_be_said() {
     let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
     desk.ask(Ask {
-        deadlines: Some(Deadlines::NONE),
+        idle: Wait::Forever,
+        total: Wait::Forever,
         ..Ask::new("tools/call", RawJson::empty_object())
     });
     assert_eq!(desk.engine.poll_timeout(), None);
@@ -227,4 +226,17 @@ fn a_form_has_no_idle_deadline() {
         desk.engine.poll_timeout(),
         Some(Time::START + Duration::from_secs(600))
     );
+}
+
+#[test]
+fn a_form_with_a_total_deadline_of_its_own_still_has_no_idle_one() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    let five_minutes = Duration::from_secs(300);
+    desk.ask(Ask {
+        serves: Some(key),
+        total: Wait::AtMost(five_minutes),
+        ..Ask::new("elicitation/create", RawJson::empty_object())
+    });
+    assert_eq!(desk.engine.poll_timeout(), Some(Time::START + five_minutes));
 }

@@ -238,3 +238,36 @@ fn what_a_handler_says_is_refused_while_too_much_waits_but_its_answer_is_not() {
     desk.respond(key);
     assert!(desk.written().last().unwrap().contains("\"result\""));
 }
+
+#[test]
+fn progress_that_found_no_room_can_be_told_again() {
+    let mut config = server_config(Wire::Pipe);
+    config.limits.queued_bytes = 150;
+    let mut desk = Desk::new(config);
+    desk.be_initialized();
+    let call = tool_call("1").replace(
+        "\"params\":{",
+        "\"params\":{\"_meta\":{\"progressToken\":1},",
+    );
+    desk.hear(&call);
+    let key = desk.started();
+    let tell = |desk: &mut Desk, step| desk.engine.progress(desk.now, key, step, None, None);
+    assert_eq!(tell(&mut desk, 1.0), Ok(()));
+    assert!(tell(&mut desk, 2.0).is_err(), "the queue is full");
+    assert_eq!(desk.written().len(), 1);
+    assert_eq!(tell(&mut desk, 2.0), Ok(()));
+    assert!(desk.written()[0].contains("\"progress\":2"));
+    assert_eq!(desk.engine.ledger().stale_progress, 0);
+}
+
+#[test]
+fn what_is_larger_than_the_queue_is_refused_and_does_not_wait() {
+    let mut config = server_config(Wire::Pipe);
+    config.limits.queued_bytes = 50;
+    let mut desk = Desk::new(config);
+    let message = RawJson::encode(&"x".repeat(60)).unwrap();
+    let told = desk
+        .engine
+        .notify(desk.now, None, "notifications/any", Some(&message));
+    assert_eq!(told, Err(Rejection::MessageTooLarge { limit: 50 }));
+}

@@ -315,12 +315,10 @@ fn cancel_then_progress_is_not_told() {
 #[test]
 fn idle_and_total_deadline_at_once_is_the_total_one() {
     let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    let minute = Some(Duration::from_secs(60));
+    let minute = Wait::AtMost(Duration::from_secs(60));
     desk.ask(Ask {
-        deadlines: Some(Deadlines {
-            idle: minute,
-            total: minute,
-        }),
+        idle: minute,
+        total: minute,
         ..Ask::new("tools/call", RawJson::empty_object())
     });
     desk.pass(Duration::from_secs(60));

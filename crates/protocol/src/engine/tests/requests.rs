@@ -132,6 +132,9 @@ fn a_plain_handler_is_dropped_at_once_and_one_with_its_token_after_its_grace() {
     desk.engine.grant_grace(careful, None);
     desk.engine.grant_grace(own, Some(Duration::from_secs(5)));
     desk.engine.grant_grace(hasty, Some(Duration::ZERO));
+    // Taking the token takes nothing back that was said.
+    desk.engine.grant_grace(own, None);
+    desk.engine.grant_grace(hasty, None);
     for id in ["1", "2", "3", "4"] {
         desk.hear(&cancel_of(id));
     }
