@@ -21,13 +21,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show what happens to requests when things go wrong: four scenarios, for real
     Demo(commands::demo::Demo),
-    /// Serve the demo server on stdin and stdout
     Serve(commands::serve::Serve),
-    /// List the tools of a server
     List(commands::list::List),
-    /// Call a tool
     Call(commands::call::Call),
 }
 

@@ -43,10 +43,18 @@ fn printable(text: &str, on_terminal: bool) -> Cow<'_, str> {
 
 /// Tells a failure with its whole chain of causes, and what to try.
 pub(crate) fn fail(error: &Error, as_json: bool) -> Code {
+    fail_to("", error, as_json)
+}
+
+/// The same, with what could not be done.
+pub(crate) fn fail_to(what: &str, error: &Error, as_json: bool) -> Code {
     match as_json {
         true => tell(&failure(error).to_string()),
         false => {
-            tell(&format!("belay: {error}"));
+            match what {
+                "" => tell(&format!("belay: {error}")),
+                what => tell(&format!("belay: cannot {what}: {error}")),
+            }
             let mut cause = error.source();
             while let Some(error) = cause {
                 tell(&format!("  because: {error}"));

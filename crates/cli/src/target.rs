@@ -73,7 +73,7 @@ impl Target {
                 target: self,
                 since,
             }),
-            Ok(Err(error)) => Err(output::fail(&error, self.json)),
+            Ok(Err(error)) => Err(output::fail_to("connect", &error, self.json)),
             Err(_) => Err(output::out_of_time(
                 self.max_time,
                 "the server did not say hello",

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::time::Duration;
 
 use belay_protocol::engine::{By, Clock, Outcome, Sent};
 use belay_protocol::jsonrpc::ErrorObject;
@@ -192,10 +193,14 @@ impl fmt::Display for Error {
                         None => Ok(()),
                     }
                 }
-                Outcome::TimedOut { clock, after, .. } => match clock {
-                    Clock::Idle => write!(f, "timed out: no progress for {after:?}"),
-                    Clock::Total => write!(f, "timed out after {after:?}"),
-                },
+                Outcome::TimedOut { clock, after, .. } => {
+                    let after =
+                        Duration::from_millis(after.as_millis().try_into().unwrap_or(u64::MAX));
+                    match clock {
+                        Clock::Idle => write!(f, "timed out: no progress for {after:?}"),
+                        Clock::Total => write!(f, "timed out after {after:?}"),
+                    }
+                }
                 Outcome::Lost { sent, .. } => {
                     let sent = match sent {
                         Sent::Never => "never sent",

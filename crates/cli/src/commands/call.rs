@@ -14,9 +14,11 @@ use crate::target::{Connected, Target};
 ///
 /// Arguments are typed by the tool's schema: key=value, or key:=json. Ctrl-C cancels the call on the
 /// server, a second one kills.
-///
-/// Example: belay call echo text=hello -- belay serve
 #[derive(Args)]
+#[command(after_help = "Examples:
+  belay call echo text=hello -- belay serve
+  belay call count to=3 delay_ms=100 -- belay serve
+  belay call hang --max-time 1 -- belay serve       # exits with 6, and the server was told")]
 pub(crate) struct Call {
     /// The tool
     tool: String,

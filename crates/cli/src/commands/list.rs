@@ -9,9 +9,9 @@ use crate::output;
 use crate::target::Target;
 
 /// List the tools of a server, each with its arguments.
-///
-/// Example: belay list -- belay serve
 #[derive(Args)]
+#[command(after_help = "Example:
+  belay list -- belay serve")]
 pub(crate) struct List {
     #[command(flatten)]
     target: Target,
