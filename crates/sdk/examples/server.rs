@@ -17,7 +17,7 @@ struct Add {
     b: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Sum {
     sum: i64,
 }

@@ -40,9 +40,122 @@ pub use client::{Client, ClientBuilder};
 pub use context::Context;
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "server")]
-pub use server::{IntoToolResult, Json, Server, Serving, Tool, Tools};
+pub use server::{IntoToolResult, Json, Server, Serving, Tool, ToolError, Tools};
 #[cfg(all(feature = "stdio", feature = "client", unix))]
 pub use transport::child::Exited;
 pub use transport::memory::{MemoryEnd, memory};
 #[cfg(all(feature = "stdio", feature = "server", unix))]
 pub use transport::stdio::serve_stdio;
+
+/// Marks a method as a tool; see [`server`].
+#[cfg(feature = "macros")]
+pub use belay_macros::tool;
+
+///
+/// The name and version are those of the package unless they are given; a doc comment on the block
+/// becomes the server's instructions. The block's type becomes a [`Server`] by `into()`.
+///
+/// ```no_run
+/// use belay::{Context, ToolError};
+///
+/// struct Orders;
+///
+/// #[belay::server(name = "orders", version = "1.0.0")]
+/// impl Orders {
+///     /// Ships an order.
+///     #[tool(timeout = "5s")]
+///     async fn ship(&self, cx: &Context, order: u64) -> Result<String, ToolError> {
+///         cx.progress(1.0, 2.0, "packing").await;
+///         Ok(format!("order {order} is on its way"))
+///     }
+/// }
+///
+/// #[tokio::main]
+/// async fn main() -> std::io::Result<()> {
+///     belay::serve_stdio(Orders).await.map(drop)
+/// }
+/// ```
+///
+/// And somebody who calls it:
+///
+/// ```no_run
+/// #[tokio::main]
+/// async fn main() -> Result<(), belay::Error> {
+///     let client = belay::Client::stdio("./orders", [""; 0]).await?;
+///     let order = serde_json::json!({ "order": 7 });
+///     let shipped = client.call_tool("ship", order).await?;
+///     println!("{:?}", shipped.content[0].as_text());
+///     client.close().await;
+///     Ok(())
+/// }
+/// ```
+///
+/// # What a tool may look like
+///
+/// An `async fn` with `&self` or without. A parameter of type `&Context` or `Context` is the
+/// [`Context`]; all others are arguments, and their types need `Deserialize` and `JsonSchema`. An
+/// `Option` need not be given. Doc comments are descriptions, for the tool and for each argument;
+/// `#[serde(…)]` and `#[schemars(…)]` may stand before an argument.
+///
+/// It returns nothing, a `String`, anything else that is [`IntoToolResult`], a type of one's own with
+/// `Serialize` and `JsonSchema`, which becomes structured content with an output schema, or a
+/// `Result` of one of these, whose error the model gets to see.
+///
+/// | option | what it says |
+/// |---|---|
+/// | `name = "…"`, `title = "…"`, `description = "…"` | what it is called, for programs and people, and what it does |
+/// | `grace = "1s"` | how long it may clean up once its token has fired |
+/// | `timeout = "5s"` | how long it may take |
+/// | `concurrency = 4` | how many of it may run at once |
+/// | `blocking` | it is a plain `fn` that blocks a thread of its own |
+/// | `read_only`, `destructive`, `idempotent`, `open_world` | hints, each also as `= false` |
+///
+/// # What it stands for
+///
+/// Nothing that could not be written by hand. The block above is the same as
+///
+/// ```
+/// use belay::{Context, Server, Tool, ToolError};
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// struct Orders;
+///
+/// impl Orders {
+///     /// Ships an order.
+///     async fn ship(&self, cx: &Context, order: u64) -> Result<String, ToolError> {
+///         cx.progress(1.0, 2.0, "packing").await;
+///         Ok(format!("order {order} is on its way"))
+///     }
+/// }
+///
+/// impl From<Orders> for Server {
+///     fn from(this: Orders) -> Self {
+///         #[derive(serde::Deserialize, schemars::JsonSchema)]
+///         struct Arguments { order: u64 }
+///
+///         let this = Arc::new(this);
+///         let ship = move |cx: Context, arguments: Arguments| {
+///             let this = this.clone();
+///             async move { this.ship(&cx, arguments.order).await }
+///         };
+///         Server::new("orders", "1.0.0").tool(
+///             Tool::new("ship", ship)
+///                 .description("Ships an order.")
+///                 .timeout(Duration::from_secs(5)),
+///         )
+///     }
+/// }
+/// # let _ = Server::from(Orders);
+/// ```
+#[cfg(feature = "macros")]
+pub use belay_macros::server;
+
+/// What the macros write refers to this.
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod macros {
+    pub use crate::server::{Produced, Structured, ViaContent, ViaResult, ViaStructured};
+    pub use schemars;
+    pub use serde;
+}

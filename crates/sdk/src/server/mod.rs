@@ -1,7 +1,10 @@
 //! A server: what it offers, and where it serves it.
 
 mod blocking;
+#[cfg(feature = "macros")]
+mod produced;
 mod reply;
+mod tool_error;
 mod tools;
 
 use std::future::Future;
@@ -24,7 +27,11 @@ use crate::context::Context;
 use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, launch};
 
 pub use reply::{IntoToolResult, Json};
+pub use tool_error::ToolError;
 pub use tools::{Tool, Tools};
+
+#[cfg(feature = "macros")]
+pub use produced::{Produced, Structured, ViaContent, ViaResult, ViaStructured};
 
 /// What a server offers.
 ///

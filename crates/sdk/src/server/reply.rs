@@ -5,16 +5,31 @@ use std::fmt::Display;
 use belay_protocol::types::{
     CallToolResult, ContentBlock, Implementation, ListToolsResult, Meta, ResultType, meta_key,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// Something that can be the result of a tool.
 ///
 /// A text becomes text; [`Json`] becomes structured content; an `Err` becomes a result that says
 /// that the tool failed, which the model gets to see. (A tool that failed is a *result*; a request
 /// that failed is an *error*.)
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a tool",
+    label = "the result of a tool",
+    note = "return a `String`, `Json` of something with `Serialize` and `JsonSchema`, a `CallToolResult`, or a `Result` of one of these"
+)]
 pub trait IntoToolResult {
     /// The result.
     fn into_tool_result(self) -> CallToolResult;
+
+    /// The JSON Schema of its structured content, if it has any.
+    fn output_schema() -> Option<Map<String, Value>>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// A value for programs: becomes structured content, and the same as text for those who only read.
@@ -59,7 +74,11 @@ impl IntoToolResult for Vec<ContentBlock> {
     }
 }
 
-impl<T: Serialize> IntoToolResult for Json<T> {
+impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
+    fn output_schema() -> Option<Map<String, Value>> {
+        Some(schema_of::<T>())
+    }
+
     fn into_tool_result(self) -> CallToolResult {
         match serde_json::to_value(self.0) {
             Ok(value) => {
@@ -73,6 +92,10 @@ impl<T: Serialize> IntoToolResult for Json<T> {
 }
 
 impl<T: IntoToolResult, E: Display> IntoToolResult for Result<T, E> {
+    fn output_schema() -> Option<Map<String, Value>> {
+        T::output_schema()
+    }
+
     fn into_tool_result(self) -> CallToolResult {
         match self {
             Ok(value) => value.into_tool_result(),
@@ -91,12 +114,32 @@ pub(super) enum Reply {
 
 /// What the legacy wire cannot carry is left out: there, structured content is an object.
 pub(super) fn legacy(mut reply: Reply) -> Reply {
-    if let Reply::CallTool(result) = &mut reply {
-        result
-            .structured_content
-            .take_if(|value| !value.is_object());
+    match &mut reply {
+        Reply::CallTool(result) => {
+            let content = &mut result.structured_content;
+            content.take_if(|value| !value.is_object());
+        }
+        Reply::ListTools(result) => {
+            for tool in &mut result.tools {
+                let schema = &mut tool.output_schema;
+                schema.take_if(|schema| schema.get("type") != Some(&"object".into()));
+            }
+        }
     }
     reply
+}
+
+/// The schema of a type, at its root.
+pub(super) fn schema_of<T: JsonSchema>() -> Map<String, Value> {
+    let schema = schemars::generate::SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<T>();
+    let mut schema = match schema.to_value() {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    };
+    schema.remove("title");
+    schema
 }
 
 /// What the modern wire wants to see in every result.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::blocking;
-use super::reply::{IntoToolResult, Reply};
+use super::reply::{IntoToolResult, Reply, schema_of};
 use crate::context::Context;
 use crate::driver::{BoxFuture, Link};
 
@@ -65,7 +65,8 @@ impl Tool {
             }
             Err(problem) => Box::pin(async move { CallToolResult::error(problem) }),
         });
-        Self::from_parts(Description::new(name, schema_of::<A>()), handler)
+        Self::from_parts(Description::new(name, arguments_schema::<A>()), handler)
+            .maybe_output_schema(R::output_schema())
     }
 
     /// A tool whose handler blocks its thread. It runs on a thread of its own, never on the
@@ -85,7 +86,8 @@ impl Tool {
             }
             Err(problem) => Box::pin(async move { CallToolResult::error(problem) }),
         });
-        Self::from_parts(Description::new(name, schema_of::<A>()), handler)
+        Self::from_parts(Description::new(name, arguments_schema::<A>()), handler)
+            .maybe_output_schema(R::output_schema())
     }
 
     fn from_parts(description: Description, handler: Handler) -> Self {
@@ -108,6 +110,20 @@ impl Tool {
     /// What it is called for people.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.description.title = Some(title.into());
+        self
+    }
+
+    /// The JSON Schema of its structured content. It is made from the type of the result where that
+    /// tells it; see [`Json`](crate::Json).
+    pub fn output_schema(mut self, schema: Map<String, Value>) -> Self {
+        self.description.output_schema = Some(schema);
+        self
+    }
+
+    /// The same, if there is one. For macros.
+    #[doc(hidden)]
+    pub fn maybe_output_schema(mut self, schema: Option<Map<String, Value>>) -> Self {
+        self.description.output_schema = schema.or(self.description.output_schema);
         self
     }
 
@@ -190,16 +206,9 @@ fn decode<A: DeserializeOwned>(arguments: Map<String, Value>) -> Result<A, Strin
     })
 }
 
-fn schema_of<A: JsonSchema>() -> Map<String, Value> {
-    let schema = schemars::generate::SchemaSettings::draft2020_12()
-        .into_generator()
-        .into_root_schema_for::<A>();
-    let mut schema = match schema.to_value() {
-        Value::Object(schema) => schema,
-        _ => Map::new(),
-    };
-    schema.remove("title");
-    // `()` and the like have no object schema; the protocol wants one.
+/// The schema of arguments. `()` and the like have no object schema; the protocol wants one.
+fn arguments_schema<A: JsonSchema>() -> Map<String, Value> {
+    let mut schema = schema_of::<A>();
     if schema.get("type") != Some(&"object".into()) && !schema.contains_key("$ref") {
         schema.insert("type".into(), "object".into());
     }

@@ -43,7 +43,7 @@ const CHUNK: usize = 64 << 10;
 /// # Cancel safety
 ///
 /// Dropping it stops the handlers at once, without a drain. Stdin and stdout are not given back.
-pub async fn serve_stdio(server: Server) -> io::Result<Loss> {
+pub async fn serve_stdio(server: impl Into<Server>) -> io::Result<Loss> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut terminate = signal(SignalKind::terminate())?;
@@ -51,7 +51,7 @@ pub async fn serve_stdio(server: Server) -> io::Result<Loss> {
     let (stdin, stdout) = take_stdio()?;
     let reader = ThreadReader::new(stdin, stdout.try_clone()?)?;
     let writer = ThreadWriter::new(stdout)?;
-    let mut serving = server.serve(reader, writer);
+    let mut serving = server.into().serve(reader, writer);
     loop {
         tokio::select! {
             biased;

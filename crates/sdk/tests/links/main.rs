@@ -5,5 +5,7 @@ mod basics;
 mod examples;
 mod faults;
 mod guests;
+mod macros;
 mod stray;
 mod tools;
+mod ui;

@@ -1,0 +1,56 @@
+//! Why a tool failed.
+
+use std::fmt;
+
+/// Why a tool failed, in words that the model gets to see.
+///
+/// Any error becomes one, so `?` works. Its message is shown to the caller, so it should not hold
+/// secrets.
+///
+/// ```
+/// use belay::ToolError;
+///
+/// fn parse(text: &str) -> Result<i32, ToolError> {
+///     let number: i32 = text.parse()?;
+///     match number {
+///         0 => Err(ToolError::new("zero is not allowed")),
+///         number => Ok(number),
+///     }
+/// }
+/// assert_eq!(parse("0").unwrap_err().to_string(), "zero is not allowed");
+/// assert!(parse("x").unwrap_err().to_string().contains("invalid digit"));
+/// ```
+pub struct ToolError(String);
+
+impl ToolError {
+    /// In one's own words.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+/// The message, and those of its causes.
+impl<E: std::error::Error> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            message.push_str(": ");
+            message.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Self(message)
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}

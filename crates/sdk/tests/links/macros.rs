@@ -1,0 +1,160 @@
+//! What `#[belay::server]` makes of an `impl` block.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use belay::engine::Mode;
+use belay::types::CallToolResult;
+use belay::{Context, Server, ToolError};
+use belay_testkit::pair;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// An order, by its number.
+#[derive(Deserialize, JsonSchema)]
+struct OrderId(u64);
+
+#[derive(Serialize, JsonSchema)]
+struct Receipt {
+    order: u64,
+    rush: bool,
+}
+
+#[derive(Default)]
+struct Orders {
+    shipped: AtomicU64,
+}
+
+/// Ships orders.
+#[belay::server(name = "orders", version = "1.2.3")]
+impl Orders {
+    /// Ships an order.
+    ///
+    /// It cannot be called back.
+    #[tool(grace = "1s", destructive, idempotent = false, title = "Ship it")]
+    async fn ship(
+        &self,
+        cx: &Context,
+        /// Which one.
+        order: OrderId,
+        rush: Option<bool>,
+    ) -> Result<Receipt, ToolError> {
+        cx.progress(1.0, 2.0, "packing").await;
+        if order.0 == 0 {
+            return Err(ToolError::new("there is no order 0"));
+        }
+        self.shipped.fetch_add(1, Ordering::SeqCst);
+        Ok(Receipt {
+            order: order.0,
+            rush: rush.unwrap_or_default(),
+        })
+    }
+
+    #[tool(name = "shipped-so-far", read_only)]
+    async fn shipped(&self) -> u64 {
+        self.shipped.load(Ordering::SeqCst)
+    }
+
+    #[tool(blocking, concurrency = 2)]
+    fn label(&self, cx: Context, #[serde(default)] copies: u8) -> String {
+        format!("{copies} labels for {}", cx.id())
+    }
+
+    #[tool(timeout = "20ms")]
+    async fn slow() {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+
+    #[tool]
+    async fn raw(&self, parts: Vec<String>) -> CallToolResult {
+        CallToolResult::text(parts.concat())
+    }
+
+    #[tool]
+    async fn parse(&self, text: String) -> Result<String, ToolError> {
+        let number: u32 = text.parse()?;
+        Ok(format!("{number:b}"))
+    }
+
+    /// Not a tool.
+    fn helper(&self) -> u64 {
+        self.shipped.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn methods_become_tools_with_what_they_say_about_themselves() {
+    assert_eq!(Orders::default().helper(), 0);
+    let server = Server::from(Orders::default());
+    let (client, _serving) = pair(&server, Mode::Legacy).await.unwrap();
+    let introduction = client.introduction().as_str().to_owned();
+    assert!(
+        introduction.contains(r#""name":"orders","version":"1.2.3""#),
+        "{introduction}"
+    );
+    assert!(
+        introduction.contains(r#""instructions":"Ships orders.""#),
+        "{introduction}"
+    );
+
+    let tools = client.list_all_tools().await.unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["label", "parse", "raw", "ship", "shipped-so-far", "slow"]
+    );
+    let ship = &tools[3];
+    let description = "Ships an order.\n\nIt cannot be called back.";
+    assert_eq!(ship.description.as_deref(), Some(description));
+    assert_eq!(ship.title.as_deref(), Some("Ship it"));
+    let hints = ship.annotations.as_ref().unwrap();
+    assert_eq!(hints.destructive_hint, Some(true));
+    assert_eq!(hints.idempotent_hint, Some(false));
+    assert_eq!(ship.input_schema["required"], json!(["order"]));
+    let order = &ship.input_schema["properties"]["order"];
+    assert_eq!(order["description"], "Which one.", "{order}");
+    let output = ship.output_schema.as_ref().unwrap();
+    assert_eq!(output["required"], json!(["order", "rush"]));
+    assert_eq!(
+        tools[4].output_schema, None,
+        "a number is no object, in the legacy era"
+    );
+    assert_eq!(tools[2].output_schema, None);
+}
+
+#[tokio::test]
+async fn tools_are_called_with_typed_arguments_and_give_typed_results() {
+    for mode in [Mode::Legacy, Mode::Modern] {
+        let server = Server::from(Orders::default());
+        let (client, _serving) = pair(&server, mode).await.unwrap();
+        let call = |tool: &str, arguments| client.call_tool(tool, arguments);
+        let shipped = call("ship", json!({ "order": 7, "rush": true }))
+            .await
+            .unwrap();
+        let receipt = json!({ "order": 7, "rush": true });
+        assert_eq!(shipped.structured_content, Some(receipt));
+        let failed = call("ship", json!({ "order": 0 })).await.unwrap();
+        assert_eq!(failed.is_error, Some(true));
+        assert_eq!(failed.content[0].as_text(), Some("there is no order 0"));
+        let wrong = call("ship", json!({ "order": "seven" })).await.unwrap();
+        assert!(wrong.content[0].as_text().unwrap().contains("`order`"));
+        let count = call("shipped-so-far", json!({})).await.unwrap();
+        assert_eq!(count.content[0].as_text(), Some("1"));
+        let structured = (mode == Mode::Modern).then(|| json!(1));
+        assert_eq!(count.structured_content, structured);
+        let label = call("label", json!({ "copies": 3 })).await.unwrap();
+        assert!(
+            label.content[0]
+                .as_text()
+                .unwrap()
+                .starts_with("3 labels for ")
+        );
+        let slow = call("slow", json!({})).await.unwrap();
+        assert_eq!(slow.content[0].as_text(), Some("timed out after 20ms"));
+        let raw = call("raw", json!({ "parts": ["a", "b"] })).await.unwrap();
+        assert_eq!(raw.content[0].as_text(), Some("ab"));
+        let bad = call("parse", json!({ "text": "x" })).await.unwrap();
+        assert!(bad.content[0].as_text().unwrap().contains("invalid digit"));
+    }
+}

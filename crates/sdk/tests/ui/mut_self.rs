@@ -1,0 +1,9 @@
+struct Orders;
+
+#[belay::server]
+impl Orders {
+    #[tool]
+    async fn ship(&mut self) {}
+}
+
+fn main() {}

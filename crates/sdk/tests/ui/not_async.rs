@@ -1,0 +1,9 @@
+struct Orders;
+
+#[belay::server]
+impl Orders {
+    #[tool]
+    fn ship(&self) {}
+}
+
+fn main() {}

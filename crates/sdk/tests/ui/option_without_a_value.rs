@@ -1,0 +1,6 @@
+struct Orders;
+
+#[belay::server(name)]
+impl Orders {}
+
+fn main() {}

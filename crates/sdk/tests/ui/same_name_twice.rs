@@ -1,0 +1,12 @@
+struct Orders;
+
+#[belay::server]
+impl Orders {
+    #[tool]
+    async fn ship(&self) {}
+
+    #[tool(name = "ship")]
+    async fn ship_again(&self) {}
+}
+
+fn main() {}

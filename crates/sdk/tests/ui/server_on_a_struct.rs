@@ -1,0 +1,4 @@
+#[belay::server(name = "orders")]
+struct Orders;
+
+fn main() {}

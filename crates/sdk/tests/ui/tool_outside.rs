@@ -1,0 +1,8 @@
+struct Orders;
+
+impl Orders {
+    #[belay::tool]
+    async fn ship(&self) {}
+}
+
+fn main() {}
