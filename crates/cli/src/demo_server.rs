@@ -36,6 +36,11 @@ struct Question {
     question: String,
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Key {
+    key: String,
+}
+
 /// How many `hang`s are running in this process.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
@@ -70,6 +75,15 @@ pub(crate) fn server() -> Server {
         )
         .tool(Tool::new("panic", panic).description("Panics."))
         .tool(Tool::new("ask", ask).description("Asks the user."))
+        .tool(
+            Tool::new("once", execute)
+                .description("Notes that it was executed. Not to be called twice with one key."),
+        )
+        .tool(
+            Tool::new("idempotent", execute)
+                .description("The same, and calling it twice does no harm.")
+                .annotations(|hints| hints.idempotent_hint = Some(true)),
+        )
         .tool(Tool::new("ledger", ledger).description("How many requests began, ended and run."))
 }
 
@@ -111,6 +125,13 @@ async fn ask(cx: Context, ask: Question) -> CallToolResult {
     }
 }
 
+/// Leaves its key where a test can find it, then takes a moment.
+async fn execute(_: Context, execute: Key) -> String {
+    note("BELAY_DEMO_EXECUTION_LOG", &execute.key);
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    execute.key
+}
+
 /// Of the whole process, this request not counted.
 async fn ledger(cx: Context, _: Nothing) -> Json<Value> {
     let requests = cx.ledger().requests;
@@ -121,12 +142,16 @@ async fn ledger(cx: Context, _: Nothing) -> Json<Value> {
     }))
 }
 
-/// Leaves a line where a test can find it.
 fn cleaned() {
-    if let Some(path) = std::env::var_os("BELAY_DEMO_CLEANUP_LOG") {
+    note("BELAY_DEMO_CLEANUP_LOG", "cleaned");
+}
+
+/// Leaves a line where a test can find it.
+fn note(variable: &str, line: &str) {
+    if let Some(path) = std::env::var_os(variable) {
         let log = OpenOptions::new().create(true).append(true).open(path);
         if let Ok(mut log) = log {
-            let _ = log.write_all(b"cleaned\n");
+            let _ = log.write_all(format!("{line}\n").as_bytes());
         }
     }
 }

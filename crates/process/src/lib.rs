@@ -25,9 +25,9 @@ use std::thread;
 /// ```
 pub fn spawn(command: Command) -> io::Result<Child> {
     let (done, spawned) = mpsc::channel();
-    spawn_then(command, move |started| {
+    spawn_then(command, move |spawned, _| {
         // Whoever asked waits below.
-        let _ = done.send(started.map(|(child, _)| child));
+        let _ = done.send(spawned);
     });
     spawned.recv().map_err(|_| gone())?
 }
@@ -38,25 +38,25 @@ pub fn spawn(command: Command) -> io::Result<Child> {
 /// ```
 /// let (sender, receiver) = std::sync::mpsc::channel();
 /// let command = std::process::Command::new("true");
-/// belay_process::spawn_then(command, move |spawned| sender.send(spawned).unwrap());
-/// let (mut child, _command) = receiver.recv().unwrap()?;
-/// assert!(child.wait()?.success());
+/// belay_process::spawn_then(command, move |spawned, again| sender.send((spawned, again)).unwrap());
+/// let (spawned, _again) = receiver.recv().unwrap();
+/// assert!(spawned?.wait()?.success());
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn spawn_then(
     command: Command,
-    then: impl FnOnce(io::Result<(Child, Command)>) + Send + 'static,
+    then: impl FnOnce(io::Result<Child>, Command) + Send + 'static,
 ) {
     static SPAWNER: OnceLock<Sender<Job>> = OnceLock::new();
     let spawner = match SPAWNER.get() {
         Some(spawner) => spawner,
         None => match start_spawner() {
             Ok(started) => SPAWNER.get_or_init(|| started),
-            Err(error) => return then(Err(error)),
+            Err(error) => return then(Err(error), command),
         },
     };
-    if let Err(mpsc::SendError(job)) = spawner.send((command, Box::new(then))) {
-        job.1(Err(gone()));
+    if let Err(mpsc::SendError((command, then))) = spawner.send((command, Box::new(then))) {
+        then(Err(gone()), command);
     }
 }
 
@@ -65,7 +65,7 @@ fn gone() -> io::Error {
 }
 
 type Job = (Command, Then);
-type Then = Box<dyn FnOnce(io::Result<(Child, Command)>) + Send>;
+type Then = Box<dyn FnOnce(io::Result<Child>, Command) + Send>;
 
 fn start_spawner() -> io::Result<Sender<Job>> {
     let (spawner, jobs) = mpsc::channel::<Job>();
@@ -73,9 +73,9 @@ fn start_spawner() -> io::Result<Sender<Job>> {
         .name("belay-spawner".into())
         .spawn(move || {
             for (mut command, then) in jobs {
-                let spawned = spawn_here(&mut command).map(|child| (child, command));
+                let spawned = spawn_here(&mut command);
                 // If this thread ended, every child of ours would get its signal.
-                let _ = catch_unwind(AssertUnwindSafe(move || then(spawned)));
+                let _ = catch_unwind(AssertUnwindSafe(move || then(spawned, command)));
             }
         })?;
     Ok(spawner)

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::Call;
+use crate::call::Route;
 use crate::driver::{Link, Presence, Request, StopToken};
 
 /// A request that is being handled: who asks, whether they still wait, and how to speak to them.
@@ -158,7 +159,7 @@ impl Context {
     /// request (**tree**), and is announced as cancelled if this request is.
     pub fn request<R: Typed>(&self, params: &R::Params) -> Call<R::Result> {
         let key = Some(self.inner.incoming.key);
-        Call::new::<R>(self.inner.link.clone(), params, key)
+        Call::new::<R>(Route::Direct(self.inner.link.clone()), params, key)
     }
 
     /// The same by name, for what has no type.
@@ -168,7 +169,7 @@ impl Context {
         params: &(impl Serialize + ?Sized),
     ) -> Call<T> {
         let key = Some(self.inner.incoming.key);
-        Call::raw(self.inner.link.clone(), method, params, key)
+        Call::raw(Route::Direct(self.inner.link.clone()), method, params, key)
     }
 
     /// Runs a task for as long as this request lives. It is dropped with it.
@@ -186,6 +187,16 @@ impl Context {
     /// How many requests began on this connection, and how each ended.
     pub fn ledger(&self) -> Ledger {
         self.inner.link.ledger()
+    }
+
+    /// What is asked, such as `tools/call`.
+    pub fn method(&self) -> &str {
+        &self.inner.incoming.method
+    }
+
+    /// With what it is asked, as it came.
+    pub fn params(&self) -> Option<&RawJson> {
+        self.inner.incoming.params.as_ref()
     }
 
     /// What the caller calls the request.
@@ -254,14 +265,6 @@ impl Context {
         }
         let key = self.inner.incoming.key;
         self.inner.link.set_deadline(key, after, answer);
-    }
-
-    pub(crate) fn params(&self) -> Option<&RawJson> {
-        self.inner.incoming.params.as_ref()
-    }
-
-    pub(crate) fn method(&self) -> &str {
-        &self.inner.incoming.method
     }
 
     /// What keeps the handler counted. A blocking one takes it along to its thread.

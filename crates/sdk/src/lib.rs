@@ -29,18 +29,25 @@ mod client;
 mod context;
 mod driver;
 mod error;
+#[cfg(any(feature = "client", feature = "server"))]
+pub mod layers;
 #[cfg(feature = "server")]
 mod server;
 mod transport;
 
 pub use belay_protocol::{engine, jsonrpc, types};
-pub use call::{Call, Canceller, InFlight};
+pub use call::{Call, Canceller, ClientLayer, InFlight, NextCall, Outgoing};
+#[cfg(all(feature = "stdio", feature = "client", unix))]
+pub use client::supervise::{Restart, Supervision};
 #[cfg(feature = "client")]
 pub use client::{Client, ClientBuilder};
 pub use context::Context;
+pub use driver::BorrowedFuture as LayerFuture;
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "server")]
-pub use server::{IntoToolResult, Json, Server, Serving, Tool, ToolError, Tools};
+pub use server::{
+    IntoToolResult, Json, Next, Server, ServerLayer, Serving, Tool, ToolError, Tools,
+};
 #[cfg(all(feature = "stdio", feature = "client", unix))]
 pub use transport::child::Exited;
 pub use transport::memory::{MemoryEnd, memory};

@@ -154,7 +154,8 @@ async fn a_second_start_is_no_different_from_the_first() {
         .spawn(command)
         .await
         .unwrap();
-    let introduction = client.introduction().as_str();
+    let introduction = client.introduction();
+    let introduction = introduction.as_str();
     assert!(
         introduction.contains("nothing"),
         "it saw our environment: {introduction}"

@@ -10,5 +10,6 @@ mod closing;
 mod death;
 mod garbage;
 mod rules;
+mod supervised;
 mod support;
 mod usage;

@@ -51,6 +51,11 @@ impl Engine {
         self.settle(now);
     }
 
+    /// Whether a call of ours has left; `None` if it is over.
+    pub fn sent(&self, call: CallId) -> Option<Sent> {
+        self.requests.call(call).map(|call| call.sent)
+    }
+
     /// Whether a call may be made now, and in which era.
     fn allow(&self, ask: &Ask, kind: Kind) -> Result<Era, Outcome> {
         if !ask.params.is_object() {

@@ -131,6 +131,14 @@ impl Deadlines {
     };
 }
 
+impl Deadlines {
+    /// Those of a call of this method, if these are configured: a listen never gives up, and a
+    /// person who fills in a form shows no progress.
+    pub fn of_method(self, method: &str) -> Self {
+        super::rules::deadlines(method, self)
+    }
+}
+
 impl Default for Deadlines {
     fn default() -> Self {
         Self {
@@ -153,7 +161,8 @@ pub enum Wait {
 }
 
 impl Wait {
-    pub(super) fn or(self, configured: Option<Duration>) -> Option<Duration> {
+    /// What it comes to, if this is configured.
+    pub fn or(self, configured: Option<Duration>) -> Option<Duration> {
         match self {
             Self::AsConfigured => configured,
             Self::AtMost(span) => Some(span),

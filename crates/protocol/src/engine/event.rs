@@ -1,5 +1,6 @@
 //! What the engine says, and what it is asked to do.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::jsonrpc::{Notification, RawJson, RequestId, Text};
@@ -179,6 +180,22 @@ pub enum StopCause {
     Deadline,
     /// We are shutting down.
     Shutdown,
+}
+
+impl fmt::Display for StopCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cancelled { reason: None } => "its caller cancelled",
+            Self::Cancelled {
+                reason: Some(reason),
+            } => return write!(f, "its caller cancelled: {reason}"),
+            Self::Disconnected => "its caller hung up",
+            Self::ResumeWindowPassed => "its caller did not come back",
+            Self::Lost => "the connection is gone",
+            Self::Deadline => "its time is over",
+            Self::Shutdown => "the server shuts down",
+        })
+    }
 }
 
 /// What the transport should do.

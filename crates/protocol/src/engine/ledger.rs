@@ -1,5 +1,7 @@
 //! The books: `started = ends + in flight`, at every moment.
 
+use std::ops::AddAssign;
+
 use super::End;
 
 /// How many requests began, how each ended, and what came that meant nothing (**ledger**).
@@ -35,6 +37,34 @@ pub struct Ledger {
     pub strays_on_closed_exchanges: u64,
 }
 
+/// The books of two connections are one book.
+impl AddAssign<&Self> for Ledger {
+    fn add_assign(&mut self, other: &Self) {
+        let Self {
+            calls,
+            requests,
+            late_answers,
+            stray_cancels,
+            stray_progress,
+            stale_progress,
+            silenced,
+            malformed,
+            ignored_requests,
+            strays_on_closed_exchanges,
+        } = other;
+        self.calls.add(calls);
+        self.requests.add(requests);
+        self.late_answers += late_answers;
+        self.stray_cancels += stray_cancels;
+        self.stray_progress += stray_progress;
+        self.stale_progress += stale_progress;
+        self.silenced += silenced;
+        self.malformed += malformed;
+        self.ignored_requests += ignored_requests;
+        self.strays_on_closed_exchanges += strays_on_closed_exchanges;
+    }
+}
+
 /// One direction of the books.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Book {
@@ -61,6 +91,13 @@ impl Book {
     /// How many began and have not ended.
     pub fn in_flight(&self) -> u64 {
         self.started - self.ended()
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.started += other.started;
+        for (mine, theirs) in self.ended.iter_mut().zip(other.ended) {
+            *mine += theirs;
+        }
     }
 
     pub(super) fn begin(&mut self) {

@@ -1,25 +1,28 @@
 //! A client: calls, and what a legacy server may ask back.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::future::Future;
-use std::sync::Arc;
-use std::time::Duration;
+mod builder;
+#[cfg(all(feature = "stdio", unix))]
+pub(crate) mod supervise;
 
-use belay_protocol::engine::{Config, Deadlines, Ledger, Limits, Loss, Mode, Shutdown, Wire};
-use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
+use std::fmt;
+use std::sync::Arc;
+
+use belay_protocol::engine::{Ledger, Loss, Shutdown};
+use belay_protocol::jsonrpc::RawJson;
 use belay_protocol::types::{
-    CallTool, CallToolParams, CallToolResult, ClientCapabilities, Era, Implementation, ListTools,
-    ListToolsResult, PaginatedParams, ProtocolVersion, Request as Typed, Tool, error_code,
+    CallTool, CallToolParams, CallToolResult, Era, Implementation, ListTools, ListToolsResult,
+    PaginatedParams, ProtocolVersion, Request as Typed, Tool,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::context::Context;
-use crate::driver::{Answer, App, BoxFuture, Ends, Link, Process, Request, launch};
+use crate::call::Route;
+use crate::driver::{Link, Process};
 use crate::{Call, Error};
+
+pub use builder::ClientBuilder;
 
 /// A connection to a server. Cheap to clone; the connection is closed when the last one is dropped.
 ///
@@ -39,20 +42,51 @@ pub struct Client {
 }
 
 struct Inner {
-    link: Arc<Link>,
+    route: Route,
+    held: Held,
+}
+
+/// What a client holds on to.
+pub(crate) enum Held {
+    /// One connection.
+    One(Arc<Established>),
+    /// One connection after another.
+    #[cfg(all(feature = "stdio", unix))]
+    Supervised(supervise::Supervised),
+}
+
+/// A connection that is open.
+pub(crate) struct Established {
+    pub(crate) link: Arc<Link>,
     introduction: RawJson,
     version: ProtocolVersion,
     process: Option<Process>,
 }
 
 /// Dropping the last client skips the drain: calls are cancelled and announced, and the link goes.
-impl Drop for Inner {
+impl Drop for Established {
     fn drop(&mut self) {
         self.link.shutdown(Shutdown::Now);
     }
 }
 
+impl Established {
+    pub(crate) async fn close(&self) -> Loss {
+        self.link.shutdown(Shutdown::Drain);
+        let cause = self.link.closed().await.cause;
+        if let Some(process) = &self.process {
+            let _ = process.gone.clone().wait_for(|gone| *gone).await;
+        }
+        cause
+    }
+}
+
 impl Client {
+    pub(crate) fn from_parts(route: Route, held: Held) -> Self {
+        let inner = Arc::new(Inner { route, held });
+        Self { inner }
+    }
+
     /// A client with settings of its own.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(Implementation::new(name, version))
@@ -79,9 +113,9 @@ impl Client {
             Ok(Value::Null) => {}
             Ok(_) => {
                 let error = serde::ser::Error::custom("the arguments of a tool are an object");
-                return Call::failed(self.inner.link.clone(), Error::bad_params(error));
+                return Call::failed(self.inner.route.clone(), Error::bad_params(error));
             }
-            Err(error) => return Call::failed(self.inner.link.clone(), Error::bad_params(error)),
+            Err(error) => return Call::failed(self.inner.route.clone(), Error::bad_params(error)),
         }
         self.request::<CallTool>(&params)
     }
@@ -113,7 +147,7 @@ impl Client {
 
     /// Makes a request.
     pub fn request<R: Typed>(&self, params: &R::Params) -> Call<R::Result> {
-        Call::new::<R>(self.inner.link.clone(), params, None)
+        Call::new::<R>(self.inner.route.clone(), params, None)
     }
 
     /// Makes a request by name, for what has no type.
@@ -122,32 +156,47 @@ impl Client {
         method: &str,
         params: &(impl Serialize + ?Sized),
     ) -> Call<T> {
-        Call::raw(self.inner.link.clone(), method, params, None)
+        Call::raw(self.inner.route.clone(), method, params, None)
     }
 
     /// The revision that is spoken.
     pub fn version(&self) -> ProtocolVersion {
-        self.inner.version
+        self.established().version
     }
 
     /// The era that is spoken.
     pub fn era(&self) -> Era {
-        self.inner.version.era()
+        self.version().era()
     }
 
     /// How the server introduced itself: its answer to `initialize` or `server/discover`.
-    pub fn introduction(&self) -> &RawJson {
-        &self.inner.introduction
+    pub fn introduction(&self) -> RawJson {
+        self.established().introduction.clone()
     }
 
     /// The process id of the server, if it is a child of ours. It is its process group's, too.
     pub fn pid(&self) -> Option<u32> {
-        self.inner.process.as_ref().map(|process| process.pid)
+        let process = self.established().process.clone();
+        process.map(|process| process.pid)
     }
 
-    /// How many requests began, and how each ended.
+    /// How many requests began, and how each ended. A supervised client counts those of all its
+    /// connections.
     pub fn ledger(&self) -> Ledger {
-        self.inner.link.ledger()
+        match &self.inner.held {
+            Held::One(established) => established.link.ledger(),
+            #[cfg(all(feature = "stdio", unix))]
+            Held::Supervised(supervised) => supervised.ledger(),
+        }
+    }
+
+    /// The connection, or the last one there was.
+    fn established(&self) -> Arc<Established> {
+        match &self.inner.held {
+            Held::One(established) => established.clone(),
+            #[cfg(all(feature = "stdio", unix))]
+            Held::Supervised(supervised) => supervised.established(),
+        }
     }
 
     /// Closes the connection: calls in flight are cancelled and announced, what waits is written for
@@ -162,247 +211,32 @@ impl Client {
     ///
     /// Dropping it leaves the closing to go on in the background.
     pub async fn close(&self) -> Loss {
-        self.inner.link.shutdown(Shutdown::Drain);
-        let cause = self.closed().await;
-        if let Some(process) = &self.inner.process {
-            let _ = process.gone.clone().wait_for(|gone| *gone).await;
+        match &self.inner.held {
+            Held::One(established) => established.close().await,
+            #[cfg(all(feature = "stdio", unix))]
+            Held::Supervised(supervised) => supervised.close().await,
         }
-        cause
     }
 
-    /// Waits until the connection is closed, and tells why.
+    /// Waits until the connection is closed, and tells why. That of a supervised client is closed
+    /// when it is given up.
     ///
     /// # Cancel safety
     ///
     /// Dropping it changes nothing.
     pub async fn closed(&self) -> Loss {
-        self.inner.link.closed().await.cause
+        match &self.inner.held {
+            Held::One(established) => established.link.closed().await.cause,
+            #[cfg(all(feature = "stdio", unix))]
+            Held::Supervised(supervised) => supervised.closed().await,
+        }
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
-            .field("version", &self.inner.version)
+            .field("version", &self.version())
             .finish()
-    }
-}
-
-/// Settings of a client, and its handlers for what a legacy server may ask.
-#[must_use = "a builder does nothing until it connects"]
-pub struct ClientBuilder {
-    info: Implementation,
-    capabilities: ClientCapabilities,
-    mode: Mode,
-    handlers: HashMap<String, Handler>,
-    notified: Option<Notified>,
-    limits: Option<Limits>,
-    deadlines: Deadlines,
-    probe: Option<Duration>,
-}
-
-type Handler = Arc<dyn Fn(Context, Value) -> BoxFuture<Result<Value, ErrorObject>> + Send + Sync>;
-type Notified = Arc<dyn Fn(Notification) + Send + Sync>;
-
-impl Default for ClientBuilder {
-    fn default() -> Self {
-        Self::new(Implementation::new("belay", env!("CARGO_PKG_VERSION")))
-    }
-}
-
-impl ClientBuilder {
-    fn new(info: Implementation) -> Self {
-        Self {
-            info,
-            capabilities: ClientCapabilities::new(),
-            mode: Mode::Auto,
-            handlers: HashMap::new(),
-            notified: None,
-            limits: None,
-            deadlines: Deadlines::default(),
-            probe: None,
-        }
-    }
-
-    /// Which era to speak. By default the server decides.
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
-        self
-    }
-
-    /// What this client can do, as it tells the server.
-    pub fn capabilities(mut self, change: impl FnOnce(&mut ClientCapabilities)) -> Self {
-        change(&mut self.capabilities);
-        self
-    }
-
-    /// Changes how much is too much.
-    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
-        change(self.limits.get_or_insert_default());
-        self
-    }
-
-    /// When calls give up that do not say so themselves (**deadline-covers-all**).
-    pub fn deadlines(mut self, deadlines: Deadlines) -> Self {
-        self.deadlines = deadlines;
-        self
-    }
-
-    /// How long a server is given to answer the era probe before it is taken for a legacy one.
-    pub fn probe_timeout(mut self, timeout: Duration) -> Self {
-        self.probe = Some(timeout);
-        self
-    }
-
-    /// Answers a request of the server's, such as `elicitation/create`. It is stopped when the
-    /// server cancels it, or is gone.
-    pub fn on_request<F, Fut>(mut self, method: &str, handler: F) -> Self
-    where
-        F: Fn(Context, Value) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, ErrorObject>> + Send + 'static,
-    {
-        let handler: Handler = Arc::new(move |cx, params| Box::pin(handler(cx, params)));
-        self.handlers.insert(method.to_owned(), handler);
-        self
-    }
-
-    /// Is told of notifications that are not about a call, in order. It must not take long.
-    pub fn on_notification(mut self, told: impl Fn(Notification) + Send + Sync + 'static) -> Self {
-        self.notified = Some(Arc::new(told));
-        self
-    }
-
-    /// Connects over any pair of byte streams.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it closes the streams; the handshake is never cancelled on the wire.
-    pub async fn connect<R, W>(self, reader: R, writer: W) -> Result<Client, Error>
-    where
-        R: AsyncRead + Send + Unpin + 'static,
-        W: AsyncWrite + Send + Unpin + 'static,
-    {
-        let ends = Ends {
-            reader,
-            writer,
-            exit: None,
-            keep: None,
-            process: None,
-        };
-        self.open(ends).await
-    }
-
-    #[cfg(all(feature = "stdio", unix))]
-    pub(crate) fn is_auto(&self) -> bool {
-        self.mode == Mode::Auto
-    }
-
-    /// The same settings for another attempt.
-    #[cfg(all(feature = "stdio", unix))]
-    pub(crate) fn again(&self, mode: Mode) -> Self {
-        Self {
-            info: self.info.clone(),
-            capabilities: self.capabilities.clone(),
-            mode,
-            handlers: self.handlers.clone(),
-            notified: self.notified.clone(),
-            limits: self.limits.clone(),
-            deadlines: self.deadlines,
-            probe: self.probe,
-        }
-    }
-
-    pub(crate) async fn open<R, W>(self, ends: Ends<R, W>) -> Result<Client, Error>
-    where
-        R: AsyncRead + Send + Unpin + 'static,
-        W: AsyncWrite + Send + Unpin + 'static,
-    {
-        let mut config = Config::client(self.info, self.capabilities, Wire::Pipe);
-        if let Some(limits) = self.limits {
-            config.limits = limits;
-        }
-        config.deadlines = self.deadlines;
-        if let Some(probe) = self.probe {
-            config.spans.probe = probe;
-        }
-        let link = Link::new(config);
-        let app: Arc<dyn App> = Arc::new(Handlers {
-            handlers: self.handlers,
-            notified: self.notified,
-        });
-        let process = ends.process.clone();
-        let connected = link.connect(self.mode);
-        launch(&link, ends, app);
-        let opening = CloseUnlessOpened(Some(link.clone()));
-        let connected = connected.await.unwrap_or_else(|_| Err(link.lost()))?;
-        opening.opened();
-        Ok(Client {
-            inner: Arc::new(Inner {
-                version: connected.version,
-                introduction: connected.introduction,
-                process,
-                link,
-            }),
-        })
-    }
-}
-
-impl fmt::Debug for ClientBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientBuilder")
-            .field("info", &self.info)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A connection that could not be opened, or whose opening was dropped, is closed.
-struct CloseUnlessOpened(Option<Arc<Link>>);
-
-impl CloseUnlessOpened {
-    fn opened(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for CloseUnlessOpened {
-    fn drop(&mut self) {
-        if let Some(link) = self.0.take() {
-            link.shutdown(Shutdown::Now);
-        }
-    }
-}
-
-struct Handlers {
-    handlers: HashMap<String, Handler>,
-    notified: Option<Notified>,
-}
-
-impl App for Handlers {
-    fn handle(&self, request: Request) -> BoxFuture<Answer> {
-        let cx = Context::new(request);
-        let handler = self.handlers.get(cx.method()).cloned();
-        Box::pin(async move {
-            let _children = cx.children();
-            let Some(handler) = handler else {
-                let problem = format!("no such method: {}", cx.method());
-                return Err(ErrorObject::new(error_code::METHOD_NOT_FOUND, problem));
-            };
-            let params = match cx.params() {
-                Some(params) => params.decode().unwrap_or(Value::Null),
-                None => Value::Null,
-            };
-            let result = handler(cx, params).await?;
-            RawJson::encode(&result)
-                .map_err(|error| ErrorObject::new(error_code::INTERNAL_ERROR, error.to_string()))
-        })
-    }
-
-    fn notified(&self, notification: Notification) {
-        match &self.notified {
-            Some(told) => told(notification),
-            None => {
-                tracing::debug!(method = %notification.method, "a notification was passed over")
-            }
-        }
     }
 }

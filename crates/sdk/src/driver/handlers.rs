@@ -17,7 +17,10 @@ use super::{Link, StopToken};
 pub(crate) type Answer = Result<RawJson, ErrorObject>;
 
 /// A future that can be sent and stored.
-pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(crate) type BoxFuture<T> = BorrowedFuture<'static, T>;
+
+/// What a layer gives back: a future that can be sent, and may borrow.
+pub type BorrowedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a link serves: the other side's requests and notifications.
 pub(crate) trait App: Send + Sync {
@@ -141,7 +144,7 @@ async fn fence<T>(make: impl FnOnce() -> BoxFuture<T>) -> Result<T, Box<dyn Any 
 }
 
 /// Runs a callback behind the same fence. `None` if it panicked.
-pub(super) fn fenced<T>(callback: &str, run: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn fenced<T>(callback: &str, run: impl FnOnce() -> T) -> Option<T> {
     let ran = catch_unwind(AssertUnwindSafe(run));
     ran.inspect_err(|panic| {
         let panic = message(&**panic);

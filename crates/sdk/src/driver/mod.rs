@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use belay_protocol::engine::{
     Ask, CallId, Config, Connected, Engine, Event, ExchangeId, Ledger, Loss, LossKind, Mode,
-    Outcome, Rejection, RequestKey, Shutdown, Time,
+    Outcome, Rejection, RequestKey, Sent, Shutdown, Time,
 };
 use belay_protocol::jsonrpc::RawJson;
 use belay_protocol::types::{ProgressParams, ProtocolVersion};
@@ -28,7 +28,8 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use handlers::{Answer, App, BoxFuture, Presence, Request};
+pub use handlers::BorrowedFuture;
+pub(crate) use handlers::{Answer, App, BoxFuture, Presence, Request, fenced};
 pub(crate) use run::{Ends, Process, launch};
 pub(crate) use stop::StopToken;
 
@@ -202,6 +203,11 @@ impl Link {
         self.room.notify_waiters();
     }
 
+    /// Whether a call in flight has left.
+    pub(crate) fn sent(&self, call: CallId) -> Option<Sent> {
+        self.lock().engine.sent(call)
+    }
+
     /// The same for a call that nobody looks at any more: not even its progress is told.
     pub(crate) fn forget(&self, call: CallId) {
         // Dropped outside the lock: the callback is not ours.
@@ -330,6 +336,11 @@ impl Link {
         }
     }
 
+    #[cfg(all(feature = "stdio", feature = "client", unix))]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().engine.closed_because().is_some()
+    }
+
     pub(crate) fn closed_because(&self) -> Loss {
         let cause = self.lock().engine.closed_because();
         cause.unwrap_or(LossKind::ClosedByUs.into())
@@ -347,7 +358,7 @@ impl Link {
     pub(crate) fn lost(&self) -> Outcome {
         Outcome::Lost {
             cause: self.closed_because(),
-            sent: belay_protocol::engine::Sent::Maybe,
+            sent: Sent::Maybe,
         }
     }
 
@@ -360,7 +371,7 @@ impl Link {
                 Event::Ended { call, outcome } => self.ended(call, outcome),
                 Event::Progress { call, params } => self.tell_progress(call, params),
                 Event::Notification { notification, .. } => {
-                    handlers::fenced("on_notification", || app.notified(notification));
+                    fenced("on_notification", || app.notified(notification));
                 }
                 Event::Request(incoming) => self.start(app, incoming),
                 Event::Stop { request, cause } => self.fire(request, cause),
@@ -405,7 +416,7 @@ impl Link {
             .get_mut(&call)
             .and_then(|waiter| waiter.on_progress.take());
         if let Some(mut callback) = callback {
-            let told = handlers::fenced("on_progress", move || {
+            let told = fenced("on_progress", move || {
                 callback(params);
                 callback
             });

@@ -1,6 +1,7 @@
 //! A server: what it offers, and where it serves it.
 
 mod blocking;
+mod layer;
 #[cfg(feature = "macros")]
 mod produced;
 mod reply;
@@ -26,6 +27,7 @@ use tokio::task::JoinHandle;
 use crate::context::Context;
 use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, launch};
 
+pub use layer::{Next, ServerLayer};
 pub use reply::{IntoToolResult, Json};
 pub use tool_error::ToolError;
 pub use tools::{Tool, Tools};
@@ -44,12 +46,12 @@ pub use produced::{Produced, Structured, ViaContent, ViaResult, ViaStructured};
 /// let server = Server::new("example", "1.0.0")
 ///     .tool(Tool::new("echo", |_cx: Context, echo: Echo| async move { echo.text }));
 /// ```
-#[derive(Debug)]
 #[must_use = "a server does nothing until it serves"]
 pub struct Server {
     info: Implementation,
     instructions: Option<String>,
     tools: Tools,
+    layers: Vec<Arc<dyn ServerLayer>>,
     limits: Limits,
     deadlines: Deadlines,
     spans: Spans,
@@ -64,6 +66,7 @@ impl Server {
             info,
             instructions: None,
             tools: Tools::default(),
+            layers: Vec::new(),
             limits: defaults.limits,
             deadlines: defaults.deadlines,
             spans: defaults.spans,
@@ -79,6 +82,12 @@ impl Server {
     /// Offers a tool. One of the same name is replaced.
     pub fn tool(self, tool: Tool) -> Self {
         self.tools.add(tool);
+        self
+    }
+
+    /// Puts something around every request. The first one is the outermost.
+    pub fn layer(mut self, layer: impl ServerLayer) -> Self {
+        self.layers.push(Arc::new(layer));
         self
     }
 
@@ -123,6 +132,7 @@ impl Server {
         let app: Arc<dyn App> = Arc::new(Routes {
             info: self.info.clone(),
             tools: self.tools.clone(),
+            layers: self.layers.as_slice().into(),
         });
         let ends = Ends {
             reader,
@@ -150,6 +160,15 @@ impl Server {
         config.deadlines = self.deadlines;
         config.spans = self.spans.clone();
         config
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("info", &self.info)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
     }
 }
 
@@ -209,35 +228,51 @@ impl Drop for Serving {
 struct Routes {
     info: Implementation,
     tools: Tools,
+    layers: Arc<[Arc<dyn ServerLayer>]>,
 }
 
 impl App for Routes {
     fn handle(&self, request: Request) -> BoxFuture<Answer> {
         let cx = Context::new(request);
-        let tools = self.tools.clone();
-        let info = self.info.clone();
+        let handler = Handler {
+            info: self.info.clone(),
+            tools: self.tools.clone(),
+        };
+        let layers = self.layers.clone();
         Box::pin(async move {
             let _children = cx.children();
-            let result = match cx.method() {
-                ListTools::METHOD => tools.list(),
-                CallTool::METHOD => tools.call(&cx).await?,
-                other => {
-                    let problem = format!("no such method: {other}");
-                    return Err(ErrorObject::new(error_code::METHOD_NOT_FOUND, problem));
-                }
-            };
-            let result = match cx.era() {
-                Era::Legacy => reply::legacy(result),
-                Era::Modern => reply::modern(result, &info),
-            };
-            RawJson::encode(&result).map_err(|error| {
-                let problem = format!("the result cannot be written as JSON: {error}");
-                ErrorObject::new(error_code::INTERNAL_ERROR, problem)
-            })
+            Next::new(&layers, &handler, &cx).run().await
         })
     }
 
     fn notified(&self, notification: Notification) {
         tracing::debug!(method = %notification.method, "a notification was passed over");
+    }
+}
+
+/// What is behind all layers.
+pub(crate) struct Handler {
+    info: Implementation,
+    tools: Tools,
+}
+
+impl Handler {
+    async fn handle(&self, cx: &Context) -> Answer {
+        let result = match cx.method() {
+            ListTools::METHOD => self.tools.list(),
+            CallTool::METHOD => self.tools.call(cx).await?,
+            other => {
+                let problem = format!("no such method: {other}");
+                return Err(ErrorObject::new(error_code::METHOD_NOT_FOUND, problem));
+            }
+        };
+        let result = match cx.era() {
+            Era::Legacy => reply::legacy(result),
+            Era::Modern => reply::modern(result, &self.info),
+        };
+        RawJson::encode(&result).map_err(|error| {
+            let problem = format!("the result cannot be written as JSON: {error}");
+            ErrorObject::new(error_code::INTERNAL_ERROR, problem)
+        })
     }
 }

@@ -16,7 +16,10 @@ use serde_json::{Map, Value};
 use super::reply::{IntoToolResult, Json};
 
 /// What a method returned, or its type alone.
-#[allow(missing_debug_implementations, reason = "it exists for a moment, in expansions")]
+#[allow(
+    missing_debug_implementations,
+    reason = "it exists for a moment, in expansions"
+)]
 pub struct Produced<T>(Cell<Option<T>>);
 
 impl<T> Produced<T> {

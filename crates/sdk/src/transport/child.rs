@@ -22,7 +22,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{oneshot, watch};
 
 use crate::Error;
-use crate::client::{Client, ClientBuilder};
+use crate::client::{Client, ClientBuilder, Established, supervise};
 use crate::driver::{BoxFuture, Ends, Process};
 
 /// How long a child has to go after its stdin was closed, and again after SIGTERM.
@@ -60,14 +60,40 @@ impl ClientBuilder {
     ///
     /// Dropping it ends the child, the way closing the client does.
     pub async fn spawn(self, command: Command) -> Result<Client, Error> {
-        let legacy = self.is_auto().then(|| self.again(Mode::Legacy));
-        let (ends, warden, command) = start(command).await?.ends()?;
-        match (self.open(ends).await, legacy) {
-            (Err(error), Some(legacy)) if exited(&error) && !warden.ended_by_signal() => {
-                let (ends, ..) = start(command).await?.ends()?;
-                legacy.open(ends).await
-            }
-            (opened, _) => opened,
+        if let Some(supervision) = self.supervision.clone() {
+            return supervise::start(self, supervision, command).await;
+        }
+        let (established, _) = self.spawn_once(command).await.map_err(|(error, _)| error)?;
+        Ok(self.client(established))
+    }
+
+    /// Starts a child and opens a connection to it, once. The command comes back.
+    pub(crate) async fn spawn_once(
+        &self,
+        command: Command,
+    ) -> Result<(Established, Command), (Error, Command)> {
+        let (started, command) = start(command).await;
+        let (ends, warden) = match started.and_then(Started::ends) {
+            Ok(started) => started,
+            Err(error) => return Err((error, command)),
+        };
+        let error = match self.establish(ends).await {
+            Ok(established) => return Ok((established, command)),
+            Err(error) => error,
+        };
+        // Some legacy servers end when they hear something they do not know.
+        if !self.is_auto() || !exited(&error) || warden.ended_by_signal() {
+            return Err((error, command));
+        }
+        let legacy = self.again(Mode::Legacy);
+        let (started, command) = start(command).await;
+        let ends = match started.and_then(Started::ends) {
+            Ok((ends, _)) => ends,
+            Err(error) => return Err((error, command)),
+        };
+        match legacy.establish(ends).await {
+            Ok(established) => Ok((established, command)),
+            Err(error) => Err((error, command)),
         }
     }
 }
@@ -85,14 +111,14 @@ struct Started {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     warden: EndsChild,
-    /// What it was started with, all of it: a second start is no different from the first.
-    command: Command,
 }
 
+/// Starts a child. The command comes back, all of it: a second start is no different from the first.
+///
 /// # Cancel safety
 ///
 /// Dropping it ends the child, if there is one by then.
-async fn start(mut command: Command) -> Result<Started, Error> {
+async fn start(mut command: Command) -> (Result<Started, Error>, Command) {
     let program = command.get_program().to_string_lossy().into_owned();
     command
         .stdin(Stdio::piped())
@@ -101,23 +127,29 @@ async fn start(mut command: Command) -> Result<Started, Error> {
     let (done, started) = oneshot::channel();
     belay_process::spawn_then(command, {
         let program = program.clone();
-        move |spawned| {
-            let started = spawned.and_then(|(mut child, command)| {
+        move |spawned, command| {
+            let started = spawned.and_then(|mut child| {
                 Ok(Started {
                     program,
                     stdin: child.stdin.take(),
                     stdout: child.stdout.take(),
                     warden: Warden::start(child)?,
-                    command,
                 })
             });
             // Whoever asked may be gone; then what is dropped here ends the child.
-            let _ = done.send(started);
+            let _ = done.send((started, command));
         }
     });
-    let gone = || io::Error::other("the thread that spawns children is gone");
-    let started = started.await.unwrap_or_else(|_| Err(gone()));
-    started.map_err(|error| cannot_start(&program, error))
+    match started.await {
+        Ok((started, command)) => {
+            let started = started.map_err(|error| cannot_start(&program, error));
+            (started, command)
+        }
+        Err(_) => {
+            let gone = io::Error::other("the thread that spawns children is gone");
+            (Err(cannot_start(&program, gone)), Command::new(program))
+        }
+    }
 }
 
 fn cannot_start(program: &str, error: io::Error) -> Error {
@@ -127,7 +159,7 @@ fn cannot_start(program: &str, error: io::Error) -> Error {
 type ChildEnds = Ends<pipe::Receiver, pipe::Sender>;
 
 impl Started {
-    fn ends(self) -> Result<(ChildEnds, Arc<Warden>, Command), Error> {
+    fn ends(self) -> Result<(ChildEnds, Arc<Warden>), Error> {
         let failed = |error| cannot_start(&self.program, error);
         let (Some(stdin), Some(stdout)) = (self.stdin, self.stdout) else {
             return Err(failed(io::Error::other("it has no stdin or no stdout")));
@@ -143,7 +175,7 @@ impl Started {
             }),
             keep: Some(Box::new(self.warden)),
         };
-        Ok((ends, warden, self.command))
+        Ok((ends, warden))
     }
 }
 

@@ -5,6 +5,7 @@ mod basics;
 mod examples;
 mod faults;
 mod guests;
+mod layers;
 mod macros;
 mod stray;
 mod tools;

@@ -1,21 +1,28 @@
 //! One builder for every request, in both directions.
 
+mod attempt;
+mod canceller;
+mod layer;
+
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use belay_protocol::engine::{Ask, CallId, Outcome, RequestKey, Wait};
+use belay_protocol::engine::{Ask, Outcome, RequestKey, Wait};
 use belay_protocol::jsonrpc::{RawJson, RequestId};
 use belay_protocol::types::{Meta, ProgressParams, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::oneshot;
 
 use crate::Error;
-use crate::driver::{Link, OnProgress, Reason};
+use crate::driver::{BoxFuture, OnProgress};
+
+use attempt::Attempt;
+pub use canceller::Canceller;
+pub use layer::{ClientLayer, NextCall, Outgoing};
+pub(crate) use layer::{Lines, Outlet, Route};
 
 /// A request that can be made: set what you like, then `await` it.
 ///
@@ -26,7 +33,7 @@ use crate::driver::{Link, OnProgress, Reason};
 /// connection does. `select!`, `tokio::time::timeout` and aborting the task all drop the future.
 #[must_use = "a call does nothing until it is awaited or started"]
 pub struct Call<T> {
-    link: Arc<Link>,
+    route: Route,
     ask: Result<Ask, Error>,
     on_progress: Option<OnProgress>,
     canceller: Canceller,
@@ -34,16 +41,16 @@ pub struct Call<T> {
 }
 
 impl<T> Call<T> {
-    pub(crate) fn new<R>(link: Arc<Link>, params: &R::Params, serves: Option<RequestKey>) -> Self
+    pub(crate) fn new<R>(route: Route, params: &R::Params, serves: Option<RequestKey>) -> Self
     where
         R: Request<Result = T>,
         T: DeserializeOwned,
     {
-        Self::raw(link, R::METHOD, params, serves)
+        Self::raw(route, R::METHOD, params, serves)
     }
 
     pub(crate) fn raw(
-        link: Arc<Link>,
+        route: Route,
         method: &str,
         params: &(impl Serialize + ?Sized),
         serves: Option<RequestKey>,
@@ -51,28 +58,27 @@ impl<T> Call<T> {
     where
         T: DeserializeOwned,
     {
-        let canceller = Canceller::new(link.clone());
         let ask = split_meta(params).map(|(params, meta)| Ask {
             meta,
             serves,
             ..Ask::new(method, params)
         });
         Self {
-            link,
+            route,
             ask: ask.map_err(Error::bad_params),
             on_progress: None,
-            canceller,
+            canceller: Canceller::new(),
             decode: |result| result.decode().map_err(Error::bad_result),
         }
     }
 
     /// A call that cannot be made.
     #[cfg(feature = "client")]
-    pub(crate) fn failed(link: Arc<Link>, error: Error) -> Self
+    pub(crate) fn failed(route: Route, error: Error) -> Self
     where
         T: DeserializeOwned,
     {
-        let mut call = Self::raw(link, "", &(), None);
+        let mut call = Self::raw(route, "", &(), None);
         call.ask = Err(error);
         call
     }
@@ -122,13 +128,18 @@ impl<T> Call<T> {
 
     /// Begins the call now, without waiting for its end.
     pub fn start(self) -> InFlight<T> {
-        let begin = |ask| Ok(self.canceller.begin(ask, self.on_progress)?);
-        let state = match self.ask.and_then(begin) {
-            Ok((id, end)) => State::Waiting { id, end },
-            Err(error) => State::Over(Some(error)),
+        let (ask, on_progress, canceller) = (self.ask, self.on_progress, &self.canceller);
+        let state = match (ask, self.route) {
+            (Err(error), _) => State::Over(Some(Err(error))),
+            (Ok(ask), Route::Direct(link)) => {
+                State::Direct(Attempt::begin(link, ask, on_progress, canceller))
+            }
+            (Ok(ask), Route::Layered(outlet)) => {
+                let travel = layer::travel(outlet, ask, on_progress, canceller.clone());
+                State::begin(Box::pin(travel))
+            }
         };
         InFlight {
-            link: self.link,
             state,
             canceller: self.canceller,
             decode: self.decode,
@@ -152,25 +163,38 @@ impl<T> IntoFuture for Call<T> {
 /// Dropping it cancels the call; see [`Call`].
 #[must_use = "dropping a call cancels it"]
 pub struct InFlight<T> {
-    link: Arc<Link>,
     state: State,
     canceller: Canceller,
     decode: fn(RawJson) -> Result<T, Error>,
 }
 
 enum State {
-    Waiting {
-        id: CallId,
-        end: oneshot::Receiver<Outcome>,
-    },
-    Over(Option<Error>),
+    Direct(Attempt),
+    Layered(BoxFuture<Result<RawJson, Error>>),
+    Over(Option<Result<RawJson, Error>>),
+}
+
+impl State {
+    /// A future does nothing until it is polled, but a call that was started has begun.
+    fn begin(mut travel: BoxFuture<Result<RawJson, Error>>) -> Self {
+        // Whoever awaits it polls it again, with a waker that wakes.
+        match travel
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            Poll::Ready(ended) => Self::Over(Some(ended)),
+            Poll::Pending => Self::Layered(travel),
+        }
+    }
 }
 
 impl<T> InFlight<T> {
-    /// The id on the wire; `None` if the call was over before it began.
+    /// The id on the wire; `None` if the call was over before it began, or waits for a connection.
+    /// With a layer that makes it again, it is that of the last time.
     pub fn id(&self) -> Option<RequestId> {
         match &self.state {
-            State::Waiting { id, .. } => Some(id.request_id()),
+            State::Direct(attempt) => attempt.id(),
+            State::Layered(_) => self.canceller.id(),
             State::Over(_) => None,
         }
     }
@@ -185,88 +209,16 @@ impl<T> Future for InFlight<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let outcome = match &mut self.state {
-            State::Over(error) => {
-                let error = error.take().unwrap_or_else(|| self.link.lost().into());
-                return Poll::Ready(Err(error));
-            }
-            State::Waiting { end, .. } => ready!(Pin::new(end).poll(cx)),
+        let ended = match &mut self.state {
+            State::Direct(attempt) => match ready!(Pin::new(attempt).poll(cx)) {
+                Outcome::Answered(result) => Ok(result),
+                other => Err(other.into()),
+            },
+            State::Layered(travel) => ready!(travel.as_mut().poll(cx)),
+            State::Over(ended) => ended.take().expect("polled again after its end"),
         };
         self.state = State::Over(None);
-        Poll::Ready(match outcome.unwrap_or_else(|_| self.link.lost()) {
-            Outcome::Answered(result) => (self.decode)(result),
-            other => Err(other.into()),
-        })
-    }
-}
-
-impl<T> Drop for InFlight<T> {
-    fn drop(&mut self) {
-        if let State::Waiting { id, .. } = &self.state {
-            self.link.forget(*id);
-        }
-    }
-}
-
-/// Cancels a call from elsewhere. The call then ends as cancelled by its caller.
-#[derive(Clone)]
-pub struct Canceller(Arc<CancellerState>);
-
-struct CancellerState {
-    link: Arc<Link>,
-    call: Mutex<Cancellable>,
-}
-
-enum Cancellable {
-    Unstarted,
-    Started(CallId),
-    /// It was cancelled before it began.
-    Cancelled(Reason),
-}
-
-impl Canceller {
-    fn new(link: Arc<Link>) -> Self {
-        let call = Mutex::new(Cancellable::Unstarted);
-        Self(Arc::new(CancellerState { link, call }))
-    }
-
-    /// Cancels the call, if it is not over.
-    pub fn cancel(&self) {
-        self.stop(None);
-    }
-
-    /// Cancels the call, if it is not over, and tells the peer why.
-    pub fn cancel_because(&self, reason: impl Into<String>) {
-        self.stop(Some(reason.into()));
-    }
-
-    fn stop(&self, reason: Reason) {
-        let mut call = self.lock();
-        match *call {
-            Cancellable::Started(id) => self.0.link.cancel(id, reason.as_deref()),
-            Cancellable::Unstarted => *call = Cancellable::Cancelled(reason),
-            Cancellable::Cancelled(_) => {}
-        }
-    }
-
-    /// Begins the call. Nobody can cancel it between this look and its beginning.
-    fn begin(
-        &self,
-        ask: Ask,
-        on_progress: Option<OnProgress>,
-    ) -> Result<(CallId, oneshot::Receiver<Outcome>), Outcome> {
-        let mut call = self.lock();
-        let cancelled = match &*call {
-            Cancellable::Cancelled(reason) => Some(reason),
-            _ => None,
-        };
-        let begun = self.0.link.begin(ask, on_progress, cancelled)?;
-        *call = Cancellable::Started(begun.0);
-        Ok(begun)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Cancellable> {
-        self.0.call.lock().unwrap_or_else(PoisonError::into_inner)
+        Poll::Ready(ended.and_then(self.decode))
     }
 }
 
@@ -293,11 +245,5 @@ impl<T> fmt::Debug for Call<T> {
 impl<T> fmt::Debug for InFlight<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("InFlight").field(&self.id()).finish()
-    }
-}
-
-impl fmt::Debug for Canceller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Canceller")
     }
 }

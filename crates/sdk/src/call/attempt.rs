@@ -1,0 +1,82 @@
+//! One request on one link, from its beginning to its end.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use belay_protocol::engine::{Ask, CallId, Outcome, Sent};
+use belay_protocol::jsonrpc::RequestId;
+use tokio::sync::oneshot;
+
+use super::Canceller;
+use crate::driver::{Link, OnProgress};
+
+/// A request on its way. Dropping it gives it up (**drop-announces**).
+pub(crate) struct Attempt {
+    link: Arc<Link>,
+    state: State,
+}
+
+enum State {
+    Waiting {
+        id: CallId,
+        end: oneshot::Receiver<Outcome>,
+    },
+    Over(Option<Outcome>),
+}
+
+impl Attempt {
+    pub(crate) fn begin(
+        link: Arc<Link>,
+        ask: Ask,
+        on_progress: Option<OnProgress>,
+        canceller: &Canceller,
+    ) -> Self {
+        let state = match canceller.begin(&link, ask, on_progress) {
+            Ok((id, end)) => State::Waiting { id, end },
+            Err(outcome) => State::Over(Some(outcome)),
+        };
+        Self { link, state }
+    }
+
+    /// The id on the wire; `None` if it was over before it began.
+    pub(crate) fn id(&self) -> Option<RequestId> {
+        match &self.state {
+            State::Waiting { id, .. } => Some(id.request_id()),
+            State::Over(_) => None,
+        }
+    }
+
+    /// Whether the link was gone before anything began.
+    pub(crate) fn found_no_link(&self) -> bool {
+        matches!(
+            self.state,
+            State::Over(Some(Outcome::Lost {
+                sent: Sent::Never,
+                ..
+            }))
+        )
+    }
+}
+
+impl Future for Attempt {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let outcome = match &mut self.state {
+            State::Over(outcome) => outcome.take(),
+            State::Waiting { end, .. } => ready!(Pin::new(end).poll(cx)).ok(),
+        };
+        self.state = State::Over(None);
+        Poll::Ready(outcome.unwrap_or_else(|| self.link.lost()))
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if let State::Waiting { id, .. } = &self.state {
+            self.link.forget(*id);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Cancels a call from elsewhere.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belay_protocol::engine::{Ask, By, CallId, Outcome, Sent};
+use belay_protocol::jsonrpc::RequestId;
+use tokio::sync::{Notify, oneshot};
+
+use crate::driver::{Link, OnProgress, Reason};
+
+/// Cancels a call from elsewhere. The call then ends as cancelled by its caller.
+#[derive(Clone)]
+pub struct Canceller(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    fired: Notify,
+}
+
+struct State {
+    /// Where the call is now, or was last.
+    current: Option<(Arc<Link>, CallId)>,
+    cancelled: Option<Reason>,
+    sent: Sent,
+}
+
+impl Canceller {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Shared {
+            state: Mutex::new(State {
+                current: None,
+                cancelled: None,
+                sent: Sent::Never,
+            }),
+            fired: Notify::new(),
+        }))
+    }
+
+    /// Cancels the call, if it is not over.
+    pub fn cancel(&self) {
+        self.stop(None);
+    }
+
+    /// Cancels the call, if it is not over, and tells the peer why.
+    pub fn cancel_because(&self, reason: impl Into<String>) {
+        self.stop(Some(reason.into()));
+    }
+
+    fn stop(&self, reason: Reason) {
+        let mut state = self.lock();
+        if state.cancelled.is_some() {
+            return;
+        }
+        state.look();
+        if let Some((link, id)) = &state.current {
+            link.cancel(*id, reason.as_deref());
+        }
+        state.cancelled = Some(reason);
+        drop(state);
+        self.0.fired.notify_one();
+    }
+
+    /// Begins the call, or another attempt at it. Nobody can cancel it between this look and its
+    /// beginning.
+    pub(super) fn begin(
+        &self,
+        link: &Arc<Link>,
+        ask: Ask,
+        on_progress: Option<OnProgress>,
+    ) -> Result<(CallId, oneshot::Receiver<Outcome>), Outcome> {
+        let mut state = self.lock();
+        state.look();
+        let begun = link.begin(ask, on_progress, state.cancelled.as_ref())?;
+        state.current = Some((link.clone(), begun.0));
+        Ok(begun)
+    }
+
+    /// The id of the call on the wire, or of the last attempt at it.
+    pub(super) fn id(&self) -> Option<RequestId> {
+        let state = self.lock();
+        state.current.as_ref().map(|(_, id)| id.request_id())
+    }
+
+    /// An attempt is over.
+    pub(super) fn ended(&self, outcome: &Outcome) {
+        // What was answered was sent.
+        let sent = outcome.sent().unwrap_or(Sent::Yes);
+        self.lock().most(Some(sent));
+    }
+
+    /// Whether any attempt has left.
+    pub(super) fn sent(&self) -> Sent {
+        let mut state = self.lock();
+        state.look();
+        state.sent
+    }
+
+    /// Waits until it is cancelled. Only one can wait.
+    pub(super) async fn cancelled(&self) -> Outcome {
+        loop {
+            let cancelled = self.lock().cancelled.clone();
+            if let Some(reason) = cancelled {
+                return Outcome::Cancelled {
+                    by: By::Caller,
+                    reason: reason.map(Into::into),
+                    sent: self.sent(),
+                };
+            }
+            self.0.fired.notified().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Remembers the most that is known to have been sent.
+    fn look(&mut self) {
+        let now = self.current.as_ref().and_then(|(link, id)| link.sent(*id));
+        self.most(now);
+    }
+
+    fn most(&mut self, now: Option<Sent>) {
+        self.sent = match (self.sent, now) {
+            (Sent::Yes, _) | (_, Some(Sent::Yes)) => Sent::Yes,
+            (Sent::Maybe, _) | (_, Some(Sent::Maybe)) => Sent::Maybe,
+            _ => Sent::Never,
+        };
+    }
+}
+
+impl fmt::Debug for Canceller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Canceller").field(&self.id()).finish()
+    }
+}

@@ -1,0 +1,235 @@
+//! What stands around calls: layers, and a connection that may be replaced.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use belay_protocol::engine::{Ask, Clock, Deadlines, Outcome, RequestKey, Wait};
+use belay_protocol::jsonrpc::{RawJson, Text};
+use belay_protocol::types::{Meta, ProgressParams};
+use tokio::time::Instant;
+
+use super::{Attempt, Canceller};
+use crate::Error;
+use crate::driver::{BorrowedFuture, BoxFuture, Link, OnProgress};
+
+/// Something around every call that a client makes: for retries, tracing, credentials.
+///
+/// A layer may change the request, answer in its stead, or make it again by running `next` more than
+/// once. It is dropped when the caller drops the call, and so is whatever it waits for; the call's
+/// total deadline covers all its layers do.
+///
+/// ```
+/// use belay::jsonrpc::RawJson;
+/// use belay::{ClientLayer, Error, LayerFuture, NextCall, Outgoing};
+///
+/// struct Stamp;
+///
+/// impl ClientLayer for Stamp {
+///     fn call<'a>(
+///         &'a self,
+///         mut request: Outgoing,
+///         next: NextCall<'a>,
+///     ) -> LayerFuture<'a, Result<RawJson, Error>> {
+///         Box::pin(async move {
+///             let _ = request.meta.set("example.com/stamp", "me");
+///             next.run(request).await
+///         })
+///     }
+/// }
+///
+/// let builder = belay::Client::builder("editor", "1.0.0").layer(Stamp);
+/// ```
+pub trait ClientLayer: Send + Sync + 'static {
+    /// Makes the call, by way of `next` or in its stead.
+    fn call<'a>(
+        &'a self,
+        request: Outgoing,
+        next: NextCall<'a>,
+    ) -> BorrowedFuture<'a, Result<RawJson, Error>>;
+}
+
+/// A request on its way out, as layers see it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Outgoing {
+    /// What is asked.
+    pub method: Text,
+    /// With what: an object, without `_meta`.
+    pub params: RawJson,
+    /// What travels beside it.
+    pub meta: Meta,
+}
+
+/// The rest of the way: the layers below, and the wire.
+#[derive(Clone, Copy)]
+pub struct NextCall<'a> {
+    layers: &'a [Arc<dyn ClientLayer>],
+    trip: &'a Trip,
+}
+
+impl<'a> NextCall<'a> {
+    /// Goes the rest of the way. It can be gone more than once; each time is a request of its own.
+    pub fn run(&self, request: Outgoing) -> BorrowedFuture<'a, Result<RawJson, Error>> {
+        match self.layers.split_first() {
+            Some((layer, layers)) => {
+                let trip = self.trip;
+                layer.call(request, NextCall { layers, trip })
+            }
+            None => Box::pin(self.trip.attempt(request)),
+        }
+    }
+}
+
+impl fmt::Debug for NextCall<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NextCall").field(&self.layers.len()).finish()
+    }
+}
+
+/// How the calls of a client leave.
+#[derive(Clone)]
+pub(crate) enum Route {
+    /// On this link, with nothing around them.
+    Direct(Arc<Link>),
+    /// By way of layers, or on whatever link there is at the time.
+    Layered(Arc<Outlet>),
+}
+
+pub(crate) struct Outlet {
+    pub(crate) layers: Vec<Arc<dyn ClientLayer>>,
+    pub(crate) lines: Arc<dyn Lines>,
+    pub(crate) deadlines: Deadlines,
+}
+
+/// Where links come from.
+pub(crate) trait Lines: Send + Sync {
+    /// A link that was alive a moment ago. Waits for one that is being replaced.
+    fn link(&self) -> BoxFuture<Result<Arc<Link>, Outcome>>;
+
+    /// Whether it is worth asking again when a link was gone before anything began.
+    fn replaces(&self) -> bool;
+
+    /// A call was answered.
+    fn succeeded(&self);
+}
+
+/// One link, for good.
+impl Lines for Arc<Link> {
+    fn link(&self) -> BoxFuture<Result<Arc<Link>, Outcome>> {
+        Box::pin(std::future::ready(Ok(self.clone())))
+    }
+
+    fn replaces(&self) -> bool {
+        false
+    }
+
+    fn succeeded(&self) {}
+}
+
+/// One call through its layers: what all attempts at it share.
+pub(crate) struct Trip {
+    outlet: Arc<Outlet>,
+    canceller: Canceller,
+    serves: Option<RequestKey>,
+    idle: Wait,
+    total: Option<(Duration, Instant)>,
+    on_progress: Option<Arc<Mutex<OnProgress>>>,
+}
+
+/// Makes a call by way of its layers.
+pub(super) async fn travel(
+    outlet: Arc<Outlet>,
+    ask: Ask,
+    on_progress: Option<OnProgress>,
+    canceller: Canceller,
+) -> Result<RawJson, Error> {
+    let configured = outlet.deadlines.of_method(&ask.method).total;
+    let now = Instant::now();
+    let until = |span: Duration| Some((span, now.checked_add(span)?));
+    let trip = Trip {
+        canceller,
+        serves: ask.serves,
+        idle: ask.idle,
+        total: ask.total.or(configured).and_then(until),
+        on_progress: on_progress.map(|callback| Arc::new(Mutex::new(callback))),
+        outlet,
+    };
+    let request = Outgoing {
+        method: ask.method,
+        params: ask.params,
+        meta: ask.meta,
+    };
+    let next = NextCall {
+        layers: &trip.outlet.layers,
+        trip: &trip,
+    };
+    tokio::select! {
+        biased;
+        ended = next.run(request) => ended,
+        cancelled = trip.canceller.cancelled() => Err(cancelled.into()),
+        timed_out = trip.timed_out() => Err(timed_out.into()),
+    }
+}
+
+impl Trip {
+    async fn attempt(&self, request: Outgoing) -> Result<RawJson, Error> {
+        loop {
+            let link = self.outlet.lines.link().await?;
+            let mut ask = Ask::new(request.method.clone(), request.params.clone());
+            ask.meta = request.meta.clone();
+            ask.serves = self.serves;
+            ask.idle = self.idle;
+            ask.total = match self.total {
+                Some((_, until)) => Wait::AtMost(until.saturating_duration_since(Instant::now())),
+                None => Wait::Forever,
+            };
+            let attempt = Attempt::begin(link, ask, self.told(), &self.canceller);
+            if attempt.found_no_link() && self.outlet.lines.replaces() {
+                // It was never begun, so this is no second time.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let outcome = attempt.await;
+            self.canceller.ended(&outcome);
+            return match outcome {
+                Outcome::Answered(result) => {
+                    self.outlet.lines.succeeded();
+                    Ok(result)
+                }
+                // The deadline is the whole call's, not that of its last attempt.
+                Outcome::TimedOut {
+                    clock: Clock::Total,
+                    sent,
+                    ..
+                } => Err(self.out_of_time(sent).into()),
+                other => Err(other.into()),
+            };
+        }
+    }
+
+    /// A callback for one attempt.
+    fn told(&self) -> Option<OnProgress> {
+        let callback = self.on_progress.clone()?;
+        Some(Box::new(move |progress: ProgressParams| {
+            let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
+            callback(progress);
+        }))
+    }
+
+    async fn timed_out(&self) -> Outcome {
+        match self.total {
+            Some((_, until)) => tokio::time::sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+        self.out_of_time(self.canceller.sent())
+    }
+
+    fn out_of_time(&self, sent: belay_protocol::engine::Sent) -> Outcome {
+        Outcome::TimedOut {
+            clock: Clock::Total,
+            after: self.total.map_or(Duration::MAX, |(span, _)| span),
+            sent,
+        }
+    }
+}

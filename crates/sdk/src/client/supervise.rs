@@ -1,0 +1,351 @@
+//! A client whose server is started again when it dies.
+//!
+//! ```text
+//!             ┌──────────────── started again ────────────────┐
+//!             ▼                                               │
+//!   ───────► up ──── its connection is lost ────► down ──── delay ───── budget spent ──► over
+//!             │                                                                            ▲
+//!             └────────────────────────── closed ──────────────────────────────────────────┘
+//! ```
+//!
+//! Calls in flight are lost with their connection, and nobody makes them again (**retry-is-explicit**).
+//! New calls wait for the next connection, within their deadlines.
+
+use std::fmt;
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use belay_protocol::engine::{Ledger, Loss, LossKind, Mode, Outcome, Sent, Shutdown};
+use belay_protocol::types::Era;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::{Client, ClientBuilder, Established, Held};
+use crate::Error;
+use crate::call::Lines;
+use crate::driver::{BoxFuture, Link, fenced};
+
+/// How a server is started again when it dies.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), belay::Error> {
+/// use belay::{Client, Restart, Supervision};
+/// use std::process::Command;
+///
+/// let client = Client::builder("host", "1.0.0")
+///     .supervise(Supervision::new().restarts(5).on_restart(|restart| match restart {
+///         Restart::Waiting { cause, delay } => eprintln!("{cause}; again in {delay:?}"),
+///         Restart::Back => eprintln!("it is back"),
+///         Restart::GivenUp { cause } => eprintln!("given up: {cause}"),
+///         _ => {}
+///     }))
+///     .spawn(Command::new("./server"))
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "it does nothing until a client is given it"]
+pub struct Supervision {
+    restarts: u32,
+    first_delay: Duration,
+    longest_delay: Duration,
+    told: Option<Arc<dyn Fn(Restart) + Send + Sync>>,
+}
+
+/// What happens to a server that is supervised.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Restart {
+    /// It is gone, or could not be started; it is started again after a while.
+    Waiting {
+        /// Why it is gone.
+        cause: Loss,
+        /// How long the while is.
+        delay: Duration,
+    },
+    /// It is there again.
+    Back,
+    /// It has died too often without answering a single call in between.
+    GivenUp {
+        /// Why it is gone.
+        cause: Loss,
+    },
+}
+
+impl Default for Supervision {
+    fn default() -> Self {
+        Self {
+            restarts: 5,
+            first_delay: Duration::from_millis(100),
+            longest_delay: Duration::from_secs(10),
+            told: None,
+        }
+    }
+}
+
+impl Supervision {
+    /// Five restarts, after 100 ms, 200 ms and so on up to 10 s.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many restarts there may be until a call is answered. That, and nothing else, fills the
+    /// budget again.
+    pub fn restarts(mut self, restarts: u32) -> Self {
+        self.restarts = restarts;
+        self
+    }
+
+    /// How long to wait before a restart: `first`, and twice as long each time, up to `longest`.
+    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        self.first_delay = first;
+        self.longest_delay = longest;
+        self
+    }
+
+    /// Is told what happens. It must not take long.
+    pub fn on_restart(mut self, told: impl Fn(Restart) + Send + Sync + 'static) -> Self {
+        self.told = Some(Arc::new(told));
+        self
+    }
+
+    fn delay(&self, used: u32) -> Duration {
+        let twice = 2_u32.checked_pow(used).unwrap_or(u32::MAX);
+        self.first_delay
+            .saturating_mul(twice)
+            .min(self.longest_delay)
+    }
+
+    fn tell(&self, restart: Restart) {
+        if let Some(told) = &self.told {
+            fenced("on_restart", || told(restart));
+        }
+    }
+}
+
+impl fmt::Debug for Supervision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Supervision")
+            .field("restarts", &self.restarts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientBuilder {
+    /// Starts the server again when it dies. For servers that are child processes.
+    pub fn supervise(mut self, supervision: Supervision) -> Self {
+        self.supervision = Some(supervision);
+        self
+    }
+}
+
+/// Starts a server that will be started again.
+pub(crate) async fn start(
+    builder: ClientBuilder,
+    supervision: Supervision,
+    command: Command,
+) -> Result<Client, Error> {
+    let (first, command) = builder
+        .spawn_once(command)
+        .await
+        .map_err(|(error, _)| error)?;
+    let first = Arc::new(first);
+    // What was learnt need not be found out again.
+    let again = builder.again(match first.version.era() {
+        Era::Legacy => Mode::Legacy,
+        Era::Modern => Mode::Modern,
+    });
+    let supervisor = Arc::new(Supervisor {
+        line: watch::Sender::new(Line::Up(first.clone())),
+        books: Mutex::new(Books {
+            last: first,
+            before: Ledger::default(),
+            used: 0,
+        }),
+        supervision,
+    });
+    let route = builder.route(supervisor.clone());
+    // Not a task of any link, since it outlives them. It ends with the client.
+    let watching = tokio::spawn(supervisor.clone().watch(again, command));
+    let supervised = Supervised {
+        supervisor,
+        watching,
+    };
+    Ok(Client::from_parts(route, Held::Supervised(supervised)))
+}
+
+/// What a client holds of it. When the client is gone, nothing is started any more.
+pub(crate) struct Supervised {
+    supervisor: Arc<Supervisor>,
+    watching: JoinHandle<()>,
+}
+
+impl Supervised {
+    pub(super) fn established(&self) -> Arc<Established> {
+        self.supervisor.books().last.clone()
+    }
+
+    pub(super) fn ledger(&self) -> Ledger {
+        let books = self.supervisor.books();
+        let mut ledger = books.before.clone();
+        ledger += &books.last.link.ledger();
+        ledger
+    }
+
+    pub(super) async fn close(&self) -> Loss {
+        self.watching.abort();
+        loop {
+            let established = self.established();
+            let cause = established.close().await;
+            self.supervisor.over(cause);
+            // The next one may have come up just before the watching ended.
+            if Arc::ptr_eq(&established, &self.established()) {
+                return self.closed().await;
+            }
+        }
+    }
+
+    pub(super) async fn closed(&self) -> Loss {
+        let mut line = self.supervisor.line.subscribe();
+        let over = line.wait_for(|line| matches!(line, Line::Over(_))).await;
+        match over.as_deref() {
+            Ok(Line::Over(cause)) => cause.clone(),
+            _ => LossKind::ClosedByUs.into(),
+        }
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        self.watching.abort();
+        self.established().link.shutdown(Shutdown::Now);
+        self.supervisor.over(LossKind::ClosedByUs.into());
+    }
+}
+
+struct Supervisor {
+    line: watch::Sender<Line>,
+    books: Mutex<Books>,
+    supervision: Supervision,
+}
+
+enum Line {
+    Up(Arc<Established>),
+    Down,
+    Over(Loss),
+}
+
+struct Books {
+    /// The connection, or the last one there was.
+    last: Arc<Established>,
+    /// What happened on those before it.
+    before: Ledger,
+    /// Restarts since a call was answered.
+    used: u32,
+}
+
+impl Supervisor {
+    /// Waits for the end of each connection, and opens the next.
+    async fn watch(self: Arc<Self>, builder: ClientBuilder, mut command: Command) {
+        loop {
+            let link = self.books().last.link.clone();
+            let mut cause = link.closed().await.cause;
+            self.line.send_replace(Line::Down);
+            let next = loop {
+                let Some(delay) = self.next_delay() else {
+                    self.supervision.tell(Restart::GivenUp {
+                        cause: cause.clone(),
+                    });
+                    return self.over(cause);
+                };
+                let told = cause.clone();
+                self.supervision
+                    .tell(Restart::Waiting { cause: told, delay });
+                tokio::time::sleep(delay).await;
+                match builder.spawn_once(command).await {
+                    Ok((next, again)) => {
+                        command = again;
+                        break next;
+                    }
+                    Err((error, again)) => {
+                        command = again;
+                        cause = because(error);
+                    }
+                }
+            };
+            let next = Arc::new(next);
+            {
+                let mut books = self.books();
+                let before = books.last.link.ledger();
+                books.before += &before;
+                books.last = next.clone();
+            }
+            self.line.send_replace(Line::Up(next));
+            self.supervision.tell(Restart::Back);
+        }
+    }
+
+    /// How long to wait before the next restart, if there may be one.
+    fn next_delay(&self) -> Option<Duration> {
+        let mut books = self.books();
+        let used = books.used;
+        books.used += 1;
+        (used < self.supervision.restarts).then(|| self.supervision.delay(used))
+    }
+
+    /// The first cause stands.
+    fn over(&self, cause: Loss) {
+        self.line.send_if_modified(|line| {
+            let first = !matches!(line, Line::Over(_));
+            if first {
+                *line = Line::Over(cause);
+            }
+            first
+        });
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a connection could not be opened.
+fn because(error: Error) -> Loss {
+    match error.outcome() {
+        Some(Outcome::Lost { cause, .. }) => cause.clone(),
+        _ => Loss {
+            kind: LossKind::Io,
+            source: Some(Arc::new(error)),
+        },
+    }
+}
+
+impl Lines for Supervisor {
+    fn link(&self) -> BoxFuture<Result<Arc<Link>, Outcome>> {
+        let mut line = self.line.subscribe();
+        Box::pin(async move {
+            let usable = |line: &Line| match line {
+                Line::Up(established) => !established.link.is_closed(),
+                Line::Down => false,
+                Line::Over(_) => true,
+            };
+            let cause = match line.wait_for(usable).await.as_deref() {
+                Ok(Line::Up(established)) => return Ok(established.link.clone()),
+                Ok(Line::Over(cause)) => cause.clone(),
+                _ => LossKind::ClosedByUs.into(),
+            };
+            let sent = Sent::Never;
+            Err(Outcome::Lost { cause, sent })
+        })
+    }
+
+    fn replaces(&self) -> bool {
+        true
+    }
+
+    fn succeeded(&self) {
+        self.books().used = 0;
+    }
+}

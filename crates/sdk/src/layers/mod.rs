@@ -1,0 +1,16 @@
+//! Layers to put around requests.
+//!
+//! Those for servers implement [`ServerLayer`](crate::ServerLayer), those for clients
+//! [`ClientLayer`](crate::ClientLayer); [`Trace`] is both.
+
+#[cfg(feature = "server")]
+mod rate_limit;
+#[cfg(feature = "client")]
+mod retry;
+mod trace;
+
+#[cfg(feature = "server")]
+pub use rate_limit::RateLimit;
+#[cfg(feature = "client")]
+pub use retry::Retry;
+pub use trace::Trace;

@@ -1,0 +1,131 @@
+//! So many calls of a tool in a while, and no more.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+use belay_protocol::types::{CallTool, CallToolParams, Request, error_code};
+use tokio::time::Instant;
+
+use crate::{Context, LayerFuture, Next, ServerLayer};
+
+/// Lets only so many calls of each tool begin in a while. One more is refused at once, with the
+/// documented code of an overload (-31001) and, in its data, `retryAfterMs`.
+///
+/// It works like a bucket: it holds a number of calls, is full at first, and fills steadily.
+///
+/// ```
+/// use belay::Server;
+/// use belay::layers::RateLimit;
+/// use std::time::Duration;
+///
+/// let limit = RateLimit::new(100, Duration::from_secs(60)).tool("ship", 5, Duration::from_secs(1));
+/// let server = Server::new("orders", "1.0.0").layer(limit);
+/// ```
+#[derive(Debug)]
+#[must_use = "it does nothing until a server is given it"]
+pub struct RateLimit {
+    rate: Rate,
+    tools: HashMap<String, Rate>,
+    buckets: Mutex<HashMap<String, Bucket>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    calls: u32,
+    span: Duration,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+impl RateLimit {
+    /// So many calls of each tool in such a span.
+    pub fn new(calls: u32, span: Duration) -> Self {
+        Self {
+            rate: Rate { calls, span },
+            tools: HashMap::new(),
+            buckets: Mutex::default(),
+        }
+    }
+
+    /// A rate of its own for one tool.
+    pub fn tool(mut self, name: impl Into<String>, calls: u32, span: Duration) -> Self {
+        self.tools.insert(name.into(), Rate { calls, span });
+        self
+    }
+
+    /// Takes one call from a tool's bucket; tells how long to wait if there is none.
+    fn take(&self, tool: &str) -> Result<(), Duration> {
+        let rate = self.tools.get(tool).unwrap_or(&self.rate);
+        let now = Instant::now();
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        // A peer can make names up. Full buckets need not be kept, and these are.
+        if buckets.len() >= 1024 {
+            buckets.retain(|name, bucket| {
+                let rate = self.tools.get(name).unwrap_or(&self.rate);
+                rate.refill(bucket, now);
+                bucket.left < f64::from(rate.calls)
+            });
+        }
+        let bucket = buckets.entry(tool.to_owned()).or_insert(Bucket {
+            left: f64::from(rate.calls),
+            at: now,
+        });
+        rate.refill(bucket, now);
+        match bucket.left >= 1.0 {
+            true => {
+                bucket.left -= 1.0;
+                Ok(())
+            }
+            false => Err(rate.until_one(bucket)),
+        }
+    }
+}
+
+impl Rate {
+    fn refill(self, bucket: &mut Bucket, now: Instant) {
+        let passed = now.saturating_duration_since(bucket.at).as_secs_f64();
+        let calls = f64::from(self.calls);
+        let gained = calls * passed / self.span.as_secs_f64().max(f64::MIN_POSITIVE);
+        bucket.left = (bucket.left + gained).min(calls);
+        bucket.at = now;
+    }
+
+    fn until_one(self, bucket: &Bucket) -> Duration {
+        let missing = (1.0 - bucket.left) / f64::from(self.calls);
+        let wait = self.span.as_secs_f64() * missing;
+        Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX)
+    }
+}
+
+impl ServerLayer for RateLimit {
+    fn handle<'a>(
+        &'a self,
+        cx: &'a Context,
+        next: Next<'a>,
+    ) -> LayerFuture<'a, Result<RawJson, ErrorObject>> {
+        if cx.method() != CallTool::METHOD {
+            return next.run();
+        }
+        let params = cx.params().and_then(|params| params.decode().ok());
+        let taken = params.map_or(Ok(()), |call: CallToolParams| self.take(&call.name));
+        match taken {
+            Ok(()) => next.run(),
+            Err(wait) => Box::pin(std::future::ready(Err(refusal(wait)))),
+        }
+    }
+}
+
+fn refusal(wait: Duration) -> ErrorObject {
+    let problem = format!("overloaded: too many calls of this tool; again in {wait:.0?}");
+    let mut error = ErrorObject::new(error_code::OVERLOADED, problem);
+    let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    let data = serde_json::json!({ "retryAfterMs": millis + 1 });
+    error.data = RawJson::encode(&data).ok();
+    error
+}

@@ -1,0 +1,86 @@
+//! What stands around the requests that a server handles.
+
+use std::fmt;
+use std::sync::Arc;
+
+use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+
+use super::Handler;
+use crate::context::Context;
+use crate::driver::BorrowedFuture;
+
+/// Something around every request that a server handles: for credentials, tracing, limits.
+///
+/// A layer may answer in the handler's stead, keep a value in the [`Context`] for it, or change its
+/// answer. It is dropped with the request, as the handler is; what it must do in any case belongs
+/// into a destructor.
+///
+/// ```
+/// use belay::jsonrpc::{ErrorObject, RawJson};
+/// use belay::{Context, LayerFuture, Next, Server, ServerLayer};
+///
+/// struct User(String);
+///
+/// struct WhoIsIt;
+///
+/// impl ServerLayer for WhoIsIt {
+///     fn handle<'a>(
+///         &'a self,
+///         cx: &'a Context,
+///         next: Next<'a>,
+///     ) -> LayerFuture<'a, Result<RawJson, ErrorObject>> {
+///         Box::pin(async move {
+///             match cx.meta().get::<String>("example.com/user") {
+///                 Ok(Some(name)) => cx.insert(User(name)),
+///                 _ => return Err(ErrorObject::new(-32000, "who are you?")),
+///             }
+///             next.run().await
+///         })
+///     }
+/// }
+///
+/// let server = Server::new("orders", "1.0.0").layer(WhoIsIt);
+/// ```
+pub trait ServerLayer: Send + Sync + 'static {
+    /// Handles the request, by way of `next` or in its stead.
+    fn handle<'a>(
+        &'a self,
+        cx: &'a Context,
+        next: Next<'a>,
+    ) -> BorrowedFuture<'a, Result<RawJson, ErrorObject>>;
+}
+
+/// The rest of the way: the layers below, and the handler.
+pub struct Next<'a> {
+    layers: &'a [Arc<dyn ServerLayer>],
+    handler: &'a Handler,
+    cx: &'a Context,
+}
+
+impl<'a> Next<'a> {
+    pub(super) fn new(
+        layers: &'a [Arc<dyn ServerLayer>],
+        handler: &'a Handler,
+        cx: &'a Context,
+    ) -> Self {
+        Self {
+            layers,
+            handler,
+            cx,
+        }
+    }
+
+    /// Goes the rest of the way.
+    pub fn run(self) -> BorrowedFuture<'a, Result<RawJson, ErrorObject>> {
+        match self.layers.split_first() {
+            Some((layer, layers)) => layer.handle(self.cx, Next { layers, ..self }),
+            None => Box::pin(self.handler.handle(self.cx)),
+        }
+    }
+}
+
+impl fmt::Debug for Next<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Next").field(&self.layers.len()).finish()
+    }
+}
