@@ -50,7 +50,14 @@ fn tests() -> Result<(), String> {
 
 /// Each feature compiles alone.
 fn features() -> Result<(), String> {
-    for features in ["", "client", "server", "macros", "client,stdio", "server,stdio"] {
+    for features in [
+        "",
+        "client",
+        "server",
+        "macros",
+        "client,stdio",
+        "server,stdio",
+    ] {
         let check = ["check", "--quiet", "--package", "belay-mcp"];
         let mut check = cargo(&check);
         check
