@@ -1,6 +1,7 @@
 //! The project's own commands: `cargo xtask <command>`.
 
 mod fuzz;
+mod interop;
 mod step;
 mod test;
 
@@ -11,6 +12,7 @@ cargo xtask <command>
 
   test                 everything CI runs: format, clippy, tests, docs, planted bugs, limits
   fuzz [--seconds N]   libFuzzer on every target in fuzz/, N seconds each (default 30)
+  interop              Belay against the Python, TypeScript and Rust SDKs, from their registries
   help                 this
 ";
 
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
             Ok(seconds) => fuzz::run(seconds),
             Err(_) => Err(format!("--seconds wants a whole number, not {seconds:?}")),
         },
+        ["interop"] => interop::run(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(())

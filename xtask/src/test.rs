@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::interop;
 use crate::step::{self, cargo, output, target};
 
 pub(crate) fn run() -> Result<(), String> {
@@ -26,6 +27,7 @@ pub(crate) fn run() -> Result<(), String> {
         "docs",
         cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
     )?;
+    interop::run()?;
     features()?;
     planted_bugs()?;
     dependencies("belay-protocol", &[], 20)?;

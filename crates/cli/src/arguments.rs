@@ -7,6 +7,10 @@ use serde_json::{Map, Value};
 pub(crate) fn parse(tool: &Tool, typed: &[String]) -> Result<Map<String, Value>, String> {
     let mut arguments = Map::new();
     for word in typed {
+        if word == "-" {
+            arguments.extend(from_stdin()?);
+            continue;
+        }
         let (key, value) = pair(tool, word)?;
         if arguments.insert(key.clone(), value).is_some() {
             return Err(format!("{key:?} is given twice"));
@@ -22,6 +26,13 @@ pub(crate) fn parse(tool: &Tool, typed: &[String]) -> Result<Map<String, Value>,
         }
     }
     Ok(arguments)
+}
+
+/// An object of arguments on stdin.
+fn from_stdin() -> Result<Map<String, Value>, String> {
+    let text = std::io::read_to_string(std::io::stdin())
+        .map_err(|error| format!("stdin cannot be read: {error}"))?;
+    serde_json::from_str(&text).map_err(|error| format!("stdin is no JSON object: {error}"))
 }
 
 fn pair(tool: &Tool, word: &str) -> Result<(String, Value), String> {
@@ -41,6 +52,13 @@ fn pair(tool: &Tool, word: &str) -> Result<(String, Value), String> {
     let Some(schema) = property(tool, key) else {
         return Err(format!("there is no argument {key:?}: {}", signature(tool)));
     };
+    let file = match text.strip_prefix('@') {
+        Some(path) => {
+            Some(std::fs::read_to_string(path).map_err(|error| format!("{key}=@{path}: {error}"))?)
+        }
+        None => None,
+    };
+    let text = file.as_deref().unwrap_or(text);
     let value = match kind(schema) {
         "string" | "any" => Value::from(text),
         kind => {
@@ -66,25 +84,26 @@ fn kind(schema: &Value) -> &str {
     }
 }
 
-/// `name(a: string, b?: integer)`.
+/// `name(a: string, b?: integer)`: what is needed first, in the schema's order.
 pub(crate) fn signature(tool: &Tool) -> String {
     let required = tool.input_schema.get("required").and_then(Value::as_array);
-    let is_required = |name: &str| {
-        let mut names = required.into_iter().flatten();
-        names.any(|required| required == name)
-    };
+    let required: Vec<&str> = required
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let needed = required.iter().map(|name| {
+        let kind = property(tool, name).map_or("any", kind);
+        format!("{name}: {kind}")
+    });
     let properties = tool
         .input_schema
         .get("properties")
         .and_then(Value::as_object);
-    let arguments: Vec<String> = properties
-        .into_iter()
-        .flatten()
-        .map(|(name, schema)| match is_required(name) {
-            true => format!("{name}: {}", kind(schema)),
-            false => format!("{name}?: {}", kind(schema)),
-        })
-        .collect();
+    let optional = properties.into_iter().flatten();
+    let optional = optional.filter(|(name, _)| !required.contains(&name.as_str()));
+    let optional = optional.map(|(name, schema)| format!("{name}?: {}", kind(schema)));
+    let arguments: Vec<String> = needed.chain(optional).collect();
     format!("{}({})", tool.name, arguments.join(", "))
 }
 

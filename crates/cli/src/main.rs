@@ -2,10 +2,14 @@
 
 mod arguments;
 mod commands;
+mod config;
 mod demo_server;
 mod exit;
 mod output;
+mod progress;
+mod prompt;
 mod target;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -25,9 +29,12 @@ enum Command {
     Serve(commands::serve::Serve),
     List(commands::list::List),
     Call(commands::call::Call),
+    Servers(commands::servers::Servers),
+    Completions(commands::completions::Completions),
 }
 
 fn main() -> ExitCode {
+    commands::completions::complete();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -56,6 +63,8 @@ fn main() -> ExitCode {
             Command::Serve(serve) => serve.run().await,
             Command::List(list) => list.run().await,
             Command::Call(call) => call.run().await,
+            Command::Servers(servers) => servers.run(),
+            Command::Completions(completions) => completions.run(),
         }
     });
     drop(runtime);

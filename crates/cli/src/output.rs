@@ -33,7 +33,7 @@ pub(crate) fn tell(line: &str) {
 }
 
 /// What a server says may hold commands for a terminal. They are shown, not obeyed.
-fn printable(text: &str, on_terminal: bool) -> Cow<'_, str> {
+pub(crate) fn printable(text: &str, on_terminal: bool) -> Cow<'_, str> {
     let command = |c: char| c.is_control() && c != '\n' && c != '\t';
     match on_terminal && text.contains(command) {
         true => text.replace(command, "\u{fffd}").into(),

@@ -1,18 +1,25 @@
-//! Which server to speak to.
+//! Which server to speak to, and how.
 
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use belay::Client;
 use belay::engine::Mode;
 use belay::types::Tool;
+use belay::{Client, ClientBuilder};
 use clap::{Args, ValueEnum};
 use tokio::time::timeout;
 
+use crate::arguments::nearest;
+use crate::config::{self, How};
 use crate::exit::Code;
 use crate::output;
+use crate::prompt::Prompt;
+use crate::trace::Trace;
 
-/// The server, and how to reach it.
+/// How to reach the server, and how long to wait for it.
 #[derive(Args)]
 pub(crate) struct Target {
     /// Give up after so many seconds without progress
@@ -21,14 +28,32 @@ pub(crate) struct Target {
     /// Give up after so many seconds in all, the start of the server included
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
     max_time: Duration,
+    /// Give up if the server is not there after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    connect_timeout: Duration,
     /// Which era of the protocol to speak
     #[arg(long, value_enum, default_value_t = Era::Auto)]
     era: Era,
+    /// Set an environment variable of the server
+    #[arg(short = 'e', long = "env", value_name = "KEY=VALUE", value_parser = variable)]
+    environment: Vec<(String, String)>,
+    /// Start the server in this folder
+    #[arg(long, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+    /// Look for the server in this file only
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Print JSON of the protocol's shape, and failures as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Show what goes over the wire, and what comes back
+    #[arg(short, long)]
+    verbose: bool,
+    /// Write what goes over the wire into a file, a line of JSON for each frame
+    #[arg(long, value_name = "FILE")]
+    trace_file: Option<PathBuf>,
     /// The command that starts the server
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
@@ -47,40 +72,116 @@ pub(crate) struct Connected<'a> {
     pub(crate) client: Client,
     target: &'a Target,
     since: Instant,
+    prompt: Arc<Prompt>,
 }
 
 impl Target {
-    /// Connects. What stands in the way has been told.
-    pub(crate) async fn connect(&self) -> Result<Connected<'_>, Code> {
+    /// Whether the server is a command after `--`. If not, the first word names it.
+    pub(crate) fn has_command(&self) -> bool {
+        !self.command.is_empty()
+    }
+
+    /// Connects to the server of this name, or to the command. What stands in the way has been told.
+    pub(crate) async fn connect(&self, name: Option<&str>) -> Result<Connected<'_>, Code> {
         let since = Instant::now();
+        let command = self.command(name);
+        let command = command.map_err(|problem| output::usage(&problem, self.json))?;
+        let prompt = Arc::new(Prompt::default());
+        let connecting = self.builder(&prompt)?.spawn(command);
+        let patience = self.connect_timeout.min(self.max_time);
+        match timeout(patience, connecting).await {
+            Ok(Ok(client)) => Ok(Connected {
+                client,
+                target: self,
+                since,
+                prompt,
+            }),
+            Ok(Err(error)) => Err(output::fail_to("connect", &error, self.json)),
+            Err(_) => {
+                let what = "the server did not say hello";
+                Err(output::out_of_time(patience, what, self.json))
+            }
+        }
+    }
+
+    fn builder(&self, prompt: &Arc<Prompt>) -> Result<ClientBuilder, Code> {
         let mode = match self.era {
             Era::Auto => Mode::Auto,
             Era::Legacy => Mode::Legacy,
             Era::Modern => Mode::Modern,
         };
-        let (program, arguments) = match self.command.split_first() {
-            Some((program, arguments)) => (program.as_str(), arguments),
-            None => ("", &[][..]),
+        let mut builder = Client::builder("belay", env!("CARGO_PKG_VERSION")).mode(mode);
+        let trace = Trace::open(self.verbose, self.trace_file.as_deref());
+        let trace = trace.map_err(|problem| output::usage(&problem, self.json))?;
+        if let Some(trace) = trace {
+            builder = builder.tap(move |way, frame| trace.frame(way, frame));
+        }
+        Ok(prompt.clone().answer_for(builder))
+    }
+
+    fn command(&self, name: Option<&str>) -> Result<Command, String> {
+        let mut command = match (self.command.split_first(), name) {
+            (Some((program, arguments)), _) => {
+                let mut command = Command::new(program);
+                command.args(arguments);
+                command
+            }
+            (None, Some(name)) => self.named(name)?,
+            (None, None) => return Err(which_server().into()),
         };
-        let mut command = Command::new(program);
-        command.args(arguments);
-        let connecting = Client::builder("belay", env!("CARGO_PKG_VERSION"))
-            .mode(mode)
-            .spawn(command);
-        match timeout(self.max_time, connecting).await {
-            Ok(Ok(client)) => Ok(Connected {
-                client,
-                target: self,
-                since,
-            }),
-            Ok(Err(error)) => Err(output::fail_to("connect", &error, self.json)),
-            Err(_) => Err(output::out_of_time(
-                self.max_time,
-                "the server did not say hello",
-                self.json,
-            )),
+        command.envs(self.environment.iter().map(|(key, value)| (key, value)));
+        if let Some(folder) = &self.cwd {
+            command.current_dir(folder);
+        }
+        Ok(command)
+    }
+
+    /// A server from a host's file.
+    fn named(&self, name: &str) -> Result<Command, String> {
+        if is_url(name) {
+            return Err(format!("{name}: URLs are not supported yet, only commands"));
+        }
+        let found = config::find(self.config.as_deref());
+        let Some(server) = found.named(name) else {
+            let mut told = format!("there is no server {name:?}");
+            let names = found.servers.iter().map(|server| server.name.as_str());
+            match nearest(name, names) {
+                Some(nearest) => told.push_str(&format!("; did you mean {nearest:?}?")),
+                None => {
+                    told.push_str("; `belay servers` lists them, and a command goes after `--`")
+                }
+            }
+            for problem in &found.problems {
+                told.push_str(&format!("\n  {problem}"));
+            }
+            return Err(told);
+        };
+        match &server.how {
+            How::Url(url) => Err(format!("{name} is at {url}: URLs are not supported yet")),
+            How::Command {
+                program,
+                arguments,
+                environment,
+                folder,
+            } => {
+                let mut command = Command::new(program);
+                command.args(arguments).envs(environment);
+                if let Some(folder) = folder {
+                    command.current_dir(folder);
+                }
+                Ok(command)
+            }
         }
     }
+}
+
+/// What to write if there is no server.
+pub(crate) fn which_server() -> &'static str {
+    "which server? Write its command after `--`, or a name that `belay servers` lists first"
+}
+
+fn is_url(name: &str) -> bool {
+    name.starts_with("http://") || name.starts_with("https://") || name.contains('/')
 }
 
 impl Connected<'_> {
@@ -103,13 +204,29 @@ impl Connected<'_> {
             .timeout(self.time_left())
     }
 
+    /// Whether the server asked something that nobody was there to answer.
+    pub(crate) fn nobody_to_ask(&self) -> bool {
+        self.prompt.nobody_to_ask()
+    }
+
     fn time_left(&self) -> Duration {
         self.target.max_time.saturating_sub(self.since.elapsed())
     }
+}
+
+/// Whether a person sits at both ends.
+pub(crate) fn is_interactive() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok();
     let span = seconds.and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
     span.ok_or_else(|| "expected a number of seconds, such as 5 or 0.5".into())
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, value) = pair.ok_or("expected KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }

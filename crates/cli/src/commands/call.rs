@@ -1,52 +1,88 @@
 //! `belay call`
 
-use belay::types::{CallToolResult, ContentBlock, ProgressParams};
+use belay::types::{CallToolResult, ContentBlock};
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::completions;
 use crate::arguments;
 use crate::exit::{self, Code};
 use crate::output;
-use crate::target::{Connected, Target};
+use crate::progress::Bar;
+use crate::target::{Connected, Target, which_server};
 
 /// Call a tool and print its result.
 ///
-/// Arguments are typed by the tool's schema: key=value, or key:=json. Ctrl-C cancels the call on the
-/// server, a second one kills.
+/// Ctrl-C cancels the call on the server, a second one kills.
 #[derive(Args)]
-#[command(after_help = "Examples:
+#[command(
+    override_usage = "belay call [OPTIONS] <SERVER> <TOOL> [ARGUMENT]...\n       belay call [OPTIONS] <TOOL> [ARGUMENT]... -- <COMMAND>...",
+    after_help = "Arguments:
+  key=value    typed by the tool's schema
+  key:=json    JSON as it is
+  key=@file    the text of a file
+  -            an object of all arguments, as JSON on stdin
+
+Examples:
   belay call echo text=hello -- belay serve
-  belay call count to=3 delay_ms=100 -- belay serve
-  belay call hang --max-time 1 -- belay serve       # exits with 6, and the server was told")]
+  belay call time get_current_time timezone=UTC     # a server from `belay servers`
+  belay call hang --max-time 1 -- belay serve       # exits with 6, and the server was told
+  echo '{\"text\":\"hi\"}' | belay call echo - -- belay serve"
+)]
 pub(crate) struct Call {
-    /// The tool
-    tool: String,
-    /// Its arguments
-    #[arg(value_name = "KEY=VALUE")]
-    arguments: Vec<String>,
+    /// The server if its command is not after `--`, the tool, and its arguments
+    #[arg(value_name = "WORD", add = ArgValueCompleter::new(completions::call_words))]
+    pub(super) words: Vec<String>,
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
 }
 
 impl Call {
     pub(crate) async fn run(self) -> Code {
-        let server = match self.target.connect().await {
+        let (name, tool, arguments) = match self.split() {
+            Ok(split) => split,
+            Err(problem) => return output::usage(&problem, self.target.json),
+        };
+        let server = match self.target.connect(name).await {
             Ok(server) => server,
             Err(code) => return code,
         };
         let interrupt = Interrupt::new();
         let called = tokio::select! {
-            called = self.call(&server, &interrupt) => called,
-            () = interrupt.twice() => return exit::INTERRUPTED,
+            called = self.call(&server, tool, arguments, &interrupt) => called,
+            () = interrupt.twice() => {
+                server.client.kill().await;
+                return exit::INTERRUPTED;
+            }
         };
         tokio::select! {
             _ = server.client.close() => called,
-            () = interrupt.twice() => exit::INTERRUPTED,
+            () = interrupt.twice() => {
+                server.client.kill().await;
+                exit::INTERRUPTED
+            }
         }
     }
 
-    async fn call(&self, server: &Connected<'_>, interrupt: &Interrupt) -> Code {
+    /// The server if it is named, the tool, and the words after it.
+    fn split(&self) -> Result<(Option<&str>, &str, &[String]), String> {
+        match (self.target.has_command(), self.words.as_slice()) {
+            (true, [tool, arguments @ ..]) => Ok((None, tool, arguments)),
+            (true, []) => Err("which tool? `belay list` shows them".into()),
+            (false, [server, tool, arguments @ ..]) => Ok((Some(server), tool, arguments)),
+            (false, _) => Err(which_server().into()),
+        }
+    }
+
+    async fn call(
+        &self,
+        server: &Connected<'_>,
+        name: &str,
+        words: &[String],
+        interrupt: &Interrupt,
+    ) -> Code {
         let json = self.target.json;
         let tools = tokio::select! {
             tools = server.tools() => tools,
@@ -56,42 +92,43 @@ impl Call {
             Ok(tools) => tools,
             Err(code) => return code,
         };
-        let Some(tool) = tools.iter().find(|tool| tool.name == self.tool) else {
+        let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
             let names = tools.iter().map(|tool| tool.name.as_str());
-            let problem = match arguments::nearest(&self.tool, names) {
-                Some(name) => format!("there is no tool {:?}; did you mean {name:?}?", self.tool),
-                None => format!("there is no tool {:?}; `belay list` shows them", self.tool),
+            let problem = match arguments::nearest(name, names) {
+                Some(nearest) => format!("there is no tool {name:?}; did you mean {nearest:?}?"),
+                None => format!("there is no tool {name:?}; `belay list` shows them"),
             };
             return output::usage(&problem, json);
         };
-        let arguments = match arguments::parse(tool, &self.arguments) {
+        let arguments = match arguments::parse(tool, words) {
             Ok(arguments) => arguments,
             Err(problem) => return output::usage(&problem, json),
         };
-        let call = server.client.call_tool(&self.tool, arguments);
-        let mut call = server.timed(call).on_progress(tell_progress).start();
+        let call = server.client.call_tool(name, arguments);
+        let bar = Bar::default();
+        let told = bar.clone();
+        let call = server.timed(call).on_progress(move |step| told.tell(&step));
+        let mut call = call.start();
         let canceller = call.canceller();
-        tokio::select! {
-            ended = &mut call => match ended {
-                Err(error) => output::fail(&error, json),
-                Ok(result) => show(&result, json),
-            },
+        let ended = tokio::select! {
+            ended = &mut call => ended,
             () = interrupt.once() => {
                 // On the wire; closing the client waits until that is out.
                 canceller.cancel_because("interrupted");
-                exit::INTERRUPTED
+                bar.clear();
+                return exit::INTERRUPTED;
             }
+        };
+        bar.clear();
+        let code = match ended {
+            Err(error) => output::fail(&error, json),
+            Ok(result) => show(&result, json),
+        };
+        match server.nobody_to_ask() {
+            true => exit::INPUT_REQUIRED,
+            false => code,
         }
     }
-}
-
-fn tell_progress(progress: ProgressParams) {
-    let message = progress.message.unwrap_or_default();
-    let line = match progress.total {
-        Some(total) => format!("{} of {total} {message}", progress.progress),
-        None => format!("{} {message}", progress.progress),
-    };
-    output::tell(line.trim_end());
 }
 
 /// Counts how often Ctrl-C was pressed: the first cancels on the wire and waits, the second kills.

@@ -1,8 +1,11 @@
 //! `belay list`
 
+use belay::types::Tool;
 use clap::Args;
-use serde_json::json;
+use clap_complete::ArgValueCompleter;
+use serde_json::{Map, Value, json};
 
+use super::completions;
 use crate::arguments::signature;
 use crate::exit::Code;
 use crate::output;
@@ -10,25 +13,48 @@ use crate::target::Target;
 
 /// List the tools of a server, each with its arguments.
 #[derive(Args)]
-#[command(after_help = "Example:
-  belay list -- belay serve")]
+#[command(
+    override_usage = "belay list [OPTIONS] <SERVER>\n       belay list [OPTIONS] -- <COMMAND>...",
+    after_help = "Examples:
+  belay list -- belay serve
+  belay list --schema time             # a server from `belay servers`"
+)]
 pub(crate) struct List {
+    /// The name of a server, as `belay servers` lists them
+    #[arg(add = ArgValueCompleter::new(completions::servers))]
+    server: Option<String>,
+    /// Show the schema of each tool's arguments, and of its result
+    #[arg(long)]
+    schema: bool,
     #[command(flatten)]
     target: Target,
 }
 
 impl List {
     pub(crate) async fn run(self) -> Code {
-        let server = match self.target.connect().await {
+        let json = self.target.json;
+        let name = match (&self.server, self.target.has_command()) {
+            (Some(name), true) => {
+                let problem = format!("two servers: {name:?}, and the command after `--`");
+                return output::usage(&problem, json);
+            }
+            (name, _) => name.as_deref(),
+        };
+        let server = match self.target.connect(name).await {
             Ok(server) => server,
             Err(code) => return code,
         };
         let code = match server.tools().await {
             Err(code) => code,
-            Ok(tools) if self.target.json => output::print(&json!({ "tools": tools }).to_string()),
+            Ok(tools) if json => output::print(&json!({ "tools": tools }).to_string()),
             Ok(tools) => {
-                let lines: Vec<String> = tools.iter().map(line).collect();
-                output::print(&lines.join("\n"))
+                let width = tools
+                    .iter()
+                    .map(|tool| signature(tool).chars().count())
+                    .max();
+                let width = width.unwrap_or(0).min(48);
+                let lines = tools.iter().map(|tool| self.describe(tool, width));
+                output::print(&lines.collect::<Vec<_>>().join("\n"))
             }
         };
         server.client.close().await;
@@ -36,9 +62,30 @@ impl List {
     }
 }
 
-fn line(tool: &belay::types::Tool) -> String {
-    match &tool.description {
-        Some(description) => format!("{:<36} {description}", signature(tool)),
-        None => signature(tool),
+impl List {
+    fn describe(&self, tool: &Tool, width: usize) -> String {
+        let signature = signature(tool);
+        let description = tool.description.as_deref().unwrap_or_default();
+        // The first line says what it is for; the rest is for those who look at the schema.
+        let first = description.lines().next().unwrap_or_default();
+        if !self.schema {
+            return format!("{signature:<width$}  {first}")
+                .trim_end()
+                .to_owned();
+        }
+        let mut lines = vec![signature];
+        lines.extend(description.lines().map(|line| format!("    {line}")));
+        lines.push(indented("arguments", &tool.input_schema));
+        lines.extend(
+            tool.output_schema
+                .iter()
+                .map(|schema| indented("result", schema)),
+        );
+        lines.join("\n")
     }
+}
+
+fn indented(what: &str, schema: &Map<String, Value>) -> String {
+    let schema = serde_json::to_string_pretty(schema).unwrap_or_default();
+    format!("    {what}: {}", schema.replace('\n', "\n    "))
 }

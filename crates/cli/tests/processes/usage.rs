@@ -90,7 +90,10 @@ async fn mistakes_are_told_with_what_to_do() {
     );
     let (code, _, err) = belay(&["list"]).await;
     assert_eq!(code, 1);
-    assert!(err.contains("<COMMAND>"), "{err}");
+    assert!(
+        err.contains("which server? Write its command after `--`"),
+        "{err}"
+    );
 }
 
 #[tokio::test]
@@ -138,10 +141,11 @@ async fn ctrl_c_cancels_on_the_wire() {
 
 #[tokio::test]
 async fn a_second_ctrl_c_kills() {
-    let heard = Scratch::new("heard");
+    let (heard, pid) = (Scratch::new("heard"), Scratch::new("pid"));
     // It outlives the end of its input, and SIGTERM.
     let script = format!(
-        "trap '' TERM; tee {} | {BELAY} serve; while :; do sleep 1; done",
+        "echo $$ > {}; trap '' TERM; tee {} | {BELAY} serve; while :; do sleep 1; done",
+        pid.0.display(),
         heard.0.display()
     );
     let mut client = Command::new(BELAY)
@@ -157,6 +161,10 @@ async fn a_second_ctrl_c_kills() {
     let pressed = std::time::Instant::now();
     assert_eq!(client.wait().await.unwrap().code(), Some(130));
     assert!(pressed.elapsed() < Duration::from_secs(1));
+    assert!(
+        !crate::support::exists(pid.number().await),
+        "the server is killed, too"
+    );
 }
 
 #[tokio::test]

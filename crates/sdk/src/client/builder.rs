@@ -16,7 +16,7 @@ use super::{Client, Established, Held};
 use crate::Error;
 use crate::call::{ClientLayer, Lines, Outlet, Route};
 use crate::context::Context;
-use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, launch};
+use crate::driver::{Answer, App, BoxFuture, Ends, Link, Passed, Request, Tap, launch};
 
 /// Settings of a client, and its handlers for what a legacy server may ask.
 #[must_use = "a builder does nothing until it connects"]
@@ -30,6 +30,7 @@ pub struct ClientBuilder {
     deadlines: Deadlines,
     probe: Option<Duration>,
     layers: Vec<Arc<dyn ClientLayer>>,
+    tap: Option<Tap>,
     #[cfg(all(feature = "stdio", unix))]
     pub(crate) supervision: Option<super::supervise::Supervision>,
 }
@@ -55,6 +56,7 @@ impl ClientBuilder {
             deadlines: Deadlines::default(),
             probe: None,
             layers: Vec::new(),
+            tap: None,
             #[cfg(all(feature = "stdio", unix))]
             supervision: None,
         }
@@ -87,6 +89,12 @@ impl ClientBuilder {
     /// How long a server is given to answer the era probe before it is taken for a legacy one.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.probe = Some(timeout);
+        self
+    }
+
+    /// Is shown every frame that passes, in order, for tracing the wire. It must not take long.
+    pub fn tap(mut self, tap: impl Fn(Passed, &[u8]) + Send + Sync + 'static) -> Self {
+        self.tap = Some(Arc::new(tap));
         self
     }
 
@@ -130,6 +138,7 @@ impl ClientBuilder {
             exit: None,
             keep: None,
             process: None,
+            tap: None,
         };
         self.open(ends).await
     }
@@ -152,6 +161,7 @@ impl ClientBuilder {
             deadlines: self.deadlines,
             probe: self.probe,
             layers: self.layers.clone(),
+            tap: self.tap.clone(),
             supervision: self.supervision.clone(),
         }
     }
@@ -185,7 +195,7 @@ impl ClientBuilder {
     }
 
     /// Opens one connection.
-    pub(crate) async fn establish<R, W>(&self, ends: Ends<R, W>) -> Result<Established, Error>
+    pub(crate) async fn establish<R, W>(&self, mut ends: Ends<R, W>) -> Result<Established, Error>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -204,6 +214,7 @@ impl ClientBuilder {
             notified: self.notified.clone(),
         });
         let process = ends.process.clone();
+        ends.tap = self.tap.clone();
         let connected = link.connect(self.mode);
         launch(&link, ends, app);
         let opening = CloseUnlessOpened(Some(link.clone()));

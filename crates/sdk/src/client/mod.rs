@@ -218,6 +218,25 @@ impl Client {
         }
     }
 
+    /// Kills the server with all it has started, if it is a child process, and closes the connection.
+    /// Nobody is asked, and nothing is cleaned up.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves the rest to go on in the background.
+    pub async fn kill(&self) -> Loss {
+        let established = self.established();
+        if let Some(process) = &established.process {
+            (process.kill)();
+        }
+        #[cfg(all(feature = "stdio", unix))]
+        if let Held::Supervised(supervised) = &self.inner.held {
+            supervised.stop();
+        }
+        established.link.shutdown(Shutdown::Now);
+        self.closed().await
+    }
+
     /// Waits until the connection is closed, and tells why. That of a supervised client is closed
     /// when it is given up.
     ///

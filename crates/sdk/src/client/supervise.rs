@@ -217,11 +217,18 @@ impl Supervised {
     }
 }
 
+impl Supervised {
+    /// Nothing is started any more.
+    pub(super) fn stop(&self) {
+        self.watching.abort();
+        self.supervisor.over(LossKind::ClosedByUs.into());
+    }
+}
+
 impl Drop for Supervised {
     fn drop(&mut self) {
-        self.watching.abort();
+        self.stop();
         self.established().link.shutdown(Shutdown::Now);
-        self.supervisor.over(LossKind::ClosedByUs.into());
     }
 }
 

@@ -3,6 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use belay_protocol::framing::{LineDecoder, Oversize};
@@ -10,7 +11,7 @@ use belay_protocol::jsonrpc::{self, DecodeError, DecodeFault, Message};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use super::{LINK, Link};
+use super::{LINK, Link, fenced};
 
 /// So many buffers go into one system call.
 const SLICES: usize = 64;
@@ -30,6 +31,19 @@ pub(super) struct Io<R, W> {
     mute: bool,
     /// The last thing that moved was written.
     wrote: bool,
+    tap: Option<Tap>,
+}
+
+/// Sees every frame that passes.
+pub(crate) type Tap = Arc<dyn Fn(Passed, &[u8]) + Send + Sync>;
+
+/// Which way a frame passed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Passed {
+    /// To the peer: its write has begun.
+    Out,
+    /// From the peer: as it came, well-formed or not.
+    In,
 }
 
 /// The rest of a frame that the operating system took only in part.
@@ -64,7 +78,13 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    pub(super) fn new(reader: R, writer: W, line_limit: usize, depth: usize) -> Self {
+    pub(super) fn new(
+        reader: R,
+        writer: W,
+        line_limit: usize,
+        depth: usize,
+        tap: Option<Tap>,
+    ) -> Self {
         Self {
             reader,
             writer,
@@ -75,6 +95,7 @@ where
             unflushed: false,
             mute: false,
             wrote: false,
+            tap,
         }
     }
 
@@ -134,12 +155,23 @@ where
 
     /// The next message that was read.
     pub(super) fn next_message(&mut self) -> Option<Result<Message, DecodeError>> {
-        self.lines.next_line().map(|line| decode(line, self.depth))
+        let line = self.lines.next_line()?;
+        if let Ok(line) = &line {
+            self.show(Passed::In, line);
+        }
+        Some(decode(line, self.depth))
+    }
+
+    fn show(&self, way: Passed, frame: &[u8]) {
+        if let Some(tap) = &self.tap {
+            fenced("tap", || tap(way, frame));
+        }
     }
 
     /// What stood after the last newline, if it is a message.
     pub(super) fn last_message(&mut self) -> Option<Message> {
         let tail = self.lines.finish()?.ok()?;
+        self.show(Passed::In, &tail);
         jsonrpc::decode(&tail, self.depth).ok()
     }
 
@@ -172,6 +204,7 @@ where
         }
         self.unflushed = true;
         let now = link.now();
+        let mut begun = Vec::new();
         let engine = &mut state.engine;
         let mut left = written;
         if !self.partial.is_empty() {
@@ -184,12 +217,20 @@ where
             let Some(rest) = engine.begin_write(now, LINK) else {
                 break;
             };
+            if self.tap.is_some() {
+                begun.push(rest.clone());
+            }
             let newline = true;
             self.partial = Partial { rest, newline };
             left = self.partial.advance(left);
             if self.partial.is_empty() {
                 engine.handle_write_done(now, LINK);
             }
+        }
+        // Outside the lock: whoever looks is not one of us.
+        drop(state);
+        for frame in begun {
+            self.show(Passed::Out, &frame);
         }
         Poll::Ready(Ok(()))
     }

@@ -30,6 +30,8 @@ use tokio_util::task::TaskTracker;
 
 pub use handlers::BorrowedFuture;
 pub(crate) use handlers::{Answer, App, BoxFuture, Presence, Request, fenced};
+pub use io::Passed;
+pub(crate) use io::Tap;
 pub(crate) use run::{Ends, Process, launch};
 pub(crate) use stop::StopToken;
 

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::io::{Io, Moved};
+use super::io::{Io, Moved, Tap};
 use super::{App, BoxFuture, LINK, Link};
 
 /// After the pipe has ended, the exit of the process behind it is waited for so long: it says more
@@ -38,12 +38,16 @@ pub(crate) struct Ends<R, W> {
     pub(crate) keep: Option<Box<dyn Send>>,
     /// That process.
     pub(crate) process: Option<Process>,
+    /// Sees every frame.
+    pub(crate) tap: Option<Tap>,
 }
 
 /// The process on the other side.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
+    /// Kills it, and everything in its group.
+    pub(crate) kill: Arc<dyn Fn() + Send + Sync>,
     /// Whether it is gone, and everything it has left behind.
     pub(crate) gone: watch::Receiver<bool>,
 }
@@ -68,7 +72,7 @@ where
     let _keep = ends.keep;
     let link = driven.0.clone();
     let (longest, depth) = link.reading_limits();
-    let mut io = Io::new(ends.reader, ends.writer, longest, depth);
+    let mut io = Io::new(ends.reader, ends.writer, longest, depth, ends.tap);
     let mut ending = Ending::new(ends.exit);
     let mut timer = Box::pin(sleep_until(Instant::now()));
     loop {

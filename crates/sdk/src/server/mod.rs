@@ -140,6 +140,7 @@ impl Server {
             exit: None,
             keep: None,
             process: None,
+            tap: None,
         };
         let driver = launch(&link, ends, app);
         Serving { link, driver }

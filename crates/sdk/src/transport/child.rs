@@ -171,9 +171,14 @@ impl Started {
             exit: Some(warden.exit()),
             process: Some(Process {
                 pid: warden.group.as_raw_pid().unsigned_abs(),
+                kill: Arc::new({
+                    let warden = warden.clone();
+                    move || warden.signal(Signal::KILL)
+                }),
                 gone: warden.gone.subscribe(),
             }),
             keep: Some(Box::new(self.warden)),
+            tap: None,
         };
         Ok((ends, warden))
     }

@@ -1,0 +1,93 @@
+//! `belay servers`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::config::{self, How, Server};
+use crate::exit::{self, Code};
+use crate::output;
+
+/// List the servers that hosts have in their files, nearest file first.
+///
+/// Files are those of Claude Desktop, Claude Code, VS Code, Cursor, Gemini and Codex, in this folder,
+/// in those above it and in your home folder. They are only read.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  belay servers
+  belay servers --config .vscode/mcp.json")]
+pub(crate) struct Servers {
+    /// Look into this file only
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Servers {
+    pub(crate) fn run(self) -> Code {
+        let found = config::find(self.config.as_deref());
+        for problem in &found.problems {
+            output::tell(&format!("belay: {problem}"));
+        }
+        if found.servers.is_empty() && found.problems.is_empty() && !self.json {
+            output::tell("belay: no servers were found");
+        }
+        let printed = match self.json {
+            true => {
+                let servers: Vec<_> = found.servers.iter().map(as_json).collect();
+                output::print(&json!({ "servers": servers }).to_string())
+            }
+            false => found.servers.iter().fold(exit::OK, |printed, server| {
+                let line = line(server, found.named(&server.name) != Some(server));
+                match printed {
+                    exit::OK => output::print(&line),
+                    other => other,
+                }
+            }),
+        };
+        match found.problems.is_empty() {
+            true => printed,
+            false => exit::USAGE,
+        }
+    }
+}
+
+fn line(server: &Server, hidden: bool) -> String {
+    let note = if hidden {
+        "  (a nearer file has this name)"
+    } else {
+        ""
+    };
+    let name = &server.name;
+    format!(
+        "{name:<20} {:<50} {}{note}",
+        how(server),
+        server.file.display()
+    )
+}
+
+fn how(server: &Server) -> String {
+    match &server.how {
+        How::Url(url) => url.clone(),
+        How::Command {
+            program, arguments, ..
+        } => {
+            let words = std::iter::once(program).chain(arguments);
+            words.map(String::as_str).collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// Without the environment, which may hold secrets.
+fn as_json(server: &Server) -> serde_json::Value {
+    let (name, file) = (&server.name, server.file.display().to_string());
+    match &server.how {
+        How::Url(url) => json!({ "name": name, "file": file, "url": url }),
+        How::Command {
+            program, arguments, ..
+        } => json!({ "name": name, "file": file, "command": program, "args": arguments }),
+    }
+}

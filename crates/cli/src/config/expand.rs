@@ -1,0 +1,84 @@
+//! `${VAR}`, `${VAR:-default}` and `${env:VAR}`.
+
+/// Expands the variables in a text, or says what cannot be.
+pub(super) fn expand(
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        expanded.push_str(&rest[..start]);
+        let Some(end) = rest[start..].find('}') else {
+            return Err(format!("`${{` without its `}}` in {text:?}"));
+        };
+        let inside = &rest[start + 2..start + end];
+        expanded.push_str(&value(inside, variable)?);
+        rest = &rest[start + end + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+fn value(inside: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    if let Some(input) = inside.strip_prefix("input:") {
+        return Err(format!(
+            "`${{input:{input}}}` is asked for by the editor; set an environment variable and write `${{env:…}}`"
+        ));
+    }
+    let inside = inside.strip_prefix("env:").unwrap_or(inside);
+    let (name, default) = match inside.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inside, None),
+    };
+    match (variable(name).filter(|value| !value.is_empty()), default) {
+        (Some(value), _) => Ok(value),
+        (None, Some(default)) => Ok(default.to_owned()),
+        (None, None) => Err(format!(
+            "the environment variable {name} is not set; set it, or write `${{{name}:-default}}`"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(text: &str) -> Result<String, String> {
+        let variable = |name: &str| match name {
+            "HOME" => Some("/home/ann".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        };
+        expand(text, &variable)
+    }
+
+    #[test]
+    fn variables_are_expanded_with_their_defaults() {
+        for (text, expected) in [
+            ("plain $5", "plain $5"),
+            ("${HOME}/x", "/home/ann/x"),
+            ("a${env:HOME}b${HOME}", "a/home/annb/home/ann"),
+            ("${NONE:-7}", "7"),
+            ("${EMPTY:-7}${HOME:-7}", "7/home/ann"),
+            ("${NONE:-}", ""),
+        ] {
+            assert_eq!(expanded(text).as_deref(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_expanded_is_told_with_what_to_do() {
+        for (text, expected) in [
+            (
+                "${NONE}",
+                "NONE is not set; set it, or write `${NONE:-default}`",
+            ),
+            ("${HOME", "without its `}`"),
+            ("${input:key}", "is asked for by the editor"),
+        ] {
+            let problem = expanded(text).unwrap_err();
+            assert!(problem.contains(expected), "{problem}");
+        }
+    }
+}

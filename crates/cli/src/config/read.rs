@@ -1,0 +1,213 @@
+//! Reads one file: JSON with comments, or TOML.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::expand::expand;
+use super::{How, Problem, Server};
+
+/// What hosts call the map of servers.
+#[derive(Deserialize)]
+struct File {
+    #[serde(
+        default,
+        alias = "servers",
+        alias = "mcp_servers",
+        rename = "mcpServers"
+    )]
+    servers: BTreeMap<String, Entry>,
+}
+
+/// One server. Hosts keep other things beside these; they are passed over.
+#[derive(Deserialize)]
+struct Entry {
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, Scalar>,
+    cwd: Option<PathBuf>,
+    #[serde(alias = "httpUrl", alias = "serverUrl")]
+    url: Option<String>,
+}
+
+/// People write numbers and flags where a text is wanted.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Scalar {
+    Text(String),
+    Number(serde_json::Number),
+    Flag(bool),
+}
+
+pub(super) fn read(
+    file: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<Server>, Problem> {
+    let problem = |line, what| Problem {
+        file: file.to_owned(),
+        line,
+        what,
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| problem(None, error.to_string()))?;
+    let read = match file
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+    {
+        true => toml(&text),
+        false => json(&text),
+    };
+    let read = read.map_err(|(line, what)| problem(line, what))?;
+    let mut servers = Vec::new();
+    for (name, entry) in read.servers {
+        let line = line_of(&text, &name);
+        let how = entry
+            .how(variable)
+            .map_err(|what| problem(line, format!("server {name:?}: {what}")))?;
+        servers.push(Server {
+            name,
+            file: file.to_owned(),
+            how,
+        });
+    }
+    Ok(servers)
+}
+
+type Misread = (Option<usize>, String);
+
+fn json(text: &str) -> Result<File, Misread> {
+    serde_json::from_str(&without_comments(text)).map_err(|error| {
+        let line = Some(error.line()).filter(|line| *line > 0);
+        let told = error.to_string();
+        // The position is told in front, and what follows repeats it.
+        let what = told.split(" at line ").next().unwrap_or(&told);
+        (line, format!("{what}{}", expected(what)))
+    })
+}
+
+fn toml(text: &str) -> Result<File, Misread> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|span| {
+            let before = text.get(..span.start).unwrap_or_default();
+            before.matches('\n').count() + 1
+        });
+        let what = error.message().trim().to_owned();
+        let hint = expected(&what);
+        (line, what + hint)
+    })
+}
+
+/// What should stand there, where that is not said.
+fn expected(what: &str) -> &'static str {
+    match what.contains("expected") {
+        true => "",
+        false => "; expected `\"mcpServers\": { \"name\": { \"command\": \"…\", \"args\": […] } }`",
+    }
+}
+
+impl Entry {
+    fn how(self, variable: &dyn Fn(&str) -> Option<String>) -> Result<How, String> {
+        match (self.command, self.url) {
+            (Some(command), _) => Ok(How::Command {
+                program: expand(&command, variable)?,
+                arguments: self
+                    .args
+                    .iter()
+                    .map(|argument| expand(argument, variable))
+                    .collect::<Result<_, _>>()?,
+                environment: self
+                    .env
+                    .into_iter()
+                    .map(|(name, value)| Ok((name, expand(&value.text(), variable)?)))
+                    .collect::<Result<_, String>>()?,
+                folder: self.cwd,
+            }),
+            (None, Some(url)) => Ok(How::Url(expand(&url, variable)?)),
+            (None, None) => Err("expected a `command` or a `url`".into()),
+        }
+    }
+}
+
+impl Scalar {
+    fn text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(number) => number.to_string(),
+            Self::Flag(flag) => flag.to_string(),
+        }
+    }
+}
+
+/// The line on which a server begins, as far as can be told.
+fn line_of(text: &str, name: &str) -> Option<usize> {
+    let quoted = format!("\"{name}\"");
+    let table = format!("servers.{name}]");
+    let found = text
+        .lines()
+        .position(|line| line.contains(&quoted) || line.contains(&table));
+    found.map(|line| line + 1)
+}
+
+/// Blanks out comments and commas before a closing bracket, so that every position stays.
+fn without_comments(text: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut comma = None;
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                comma = None;
+                at += 1;
+                while at < bytes.len() && bytes[at] != b'"' {
+                    at += 1 + usize::from(bytes[at] == b'\\');
+                }
+            }
+            b'/' if bytes.get(at + 1) == Some(&b'/') => {
+                while at < bytes.len() && bytes[at] != b'\n' {
+                    bytes[at] = b' ';
+                    at += 1;
+                }
+                continue;
+            }
+            b'/' if bytes.get(at + 1) == Some(&b'*') => {
+                while at < bytes.len() && !bytes[at..].starts_with(b"*/") {
+                    if bytes[at] != b'\n' {
+                        bytes[at] = b' ';
+                    }
+                    at += 1;
+                }
+                let end = bytes.len().min(at + 2);
+                bytes[at..end].fill(b' ');
+                at = end;
+                continue;
+            }
+            b',' => comma = Some(at),
+            b'}' | b']' => {
+                if let Some(comma) = comma.take() {
+                    bytes[comma] = b' ';
+                }
+            }
+            byte if byte.is_ascii_whitespace() => {}
+            _ => comma = None,
+        }
+        at += 1;
+    }
+    // Only whole characters were blanked out: comments begin and end at ASCII.
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_trailing_commas_are_passed_over_in_place() {
+        let text = "{ // \"x\" é\n  \"a\": \"// no\", /* \n , */ \"b\": [1, 2, ], }";
+        let clean = without_comments(text);
+        assert_eq!(clean.matches('\n').count(), text.matches('\n').count());
+        let value: serde_json::Value = serde_json::from_str(&clean).unwrap();
+        assert_eq!(value, serde_json::json!({ "a": "// no", "b": [1, 2] }));
+    }
+}

@@ -1,0 +1,68 @@
+//! How far a call has come: a bar on a terminal, lines elsewhere.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belay::types::ProgressParams;
+
+use crate::output::{self, printable};
+
+const WIDTH: usize = 30;
+
+/// The bar that is on the screen, if there is one.
+#[derive(Clone, Default)]
+pub(crate) struct Bar(Arc<Mutex<bool>>);
+
+impl Bar {
+    pub(crate) fn tell(&self, progress: &ProgressParams) {
+        let message = progress.message.as_deref().unwrap_or_default();
+        let counted = match progress.total {
+            Some(total) => format!("{} of {total}", progress.progress),
+            None => progress.progress.to_string(),
+        };
+        let line = format!("{counted} {message}");
+        let mut stderr = io::stderr().lock();
+        if !stderr.is_terminal() {
+            drop(stderr);
+            return output::tell(line.trim_end());
+        }
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let total = progress.total.map(|total| total.0);
+        let bar = total.map_or(String::new(), |total| drawn(progress.progress.0 / total));
+        let line = printable(line.trim_end(), true).replace('\n', " ");
+        // To the beginning of the line, and nothing of what was there before.
+        let _ = write!(stderr, "\r\x1b[2K{bar}{line}");
+        let _ = stderr.flush();
+        *shown = true;
+    }
+
+    /// Takes it off the screen.
+    pub(crate) fn clear(&self) {
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut *shown) {
+            let mut stderr = io::stderr().lock();
+            let _ = write!(stderr, "\r\x1b[2K");
+            let _ = stderr.flush();
+        }
+    }
+}
+
+fn drawn(part: f64) -> String {
+    let part = part.clamp(0.0, 1.0);
+    // NaN, if there is nothing to do at all, counts as nothing.
+    let full = (part * WIDTH as f64) as usize;
+    format!("[{}{}] ", "#".repeat(full), " ".repeat(WIDTH - full))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::drawn;
+
+    #[test]
+    fn a_bar_is_never_longer_than_it_is() {
+        for part in [-1.0, 0.0, 0.5, 1.0, 7.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(drawn(part).len(), 33, "{part}");
+        }
+        assert!(drawn(0.5).starts_with("[###############  "));
+    }
+}

@@ -1,0 +1,227 @@
+//! Servers by name, from the files of five hosts and more.
+
+use std::path::PathBuf;
+
+use tokio::process::Command;
+
+use crate::support::{BELAY, Scratch};
+
+fn fixture(name: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    folder.join(name).display().to_string()
+}
+
+async fn belay(arguments: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(BELAY);
+    let output = command.args(arguments).env("BELAY", BELAY).output().await;
+    let output = output.unwrap();
+    (
+        output.status.code().unwrap(),
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+#[tokio::test]
+async fn a_server_from_each_hosts_file_can_be_called_by_name() {
+    for file in [
+        "claude_desktop_config.json",
+        "claude_code.mcp.json",
+        "vscode.mcp.json",
+        "cursor.mcp.json",
+        "codex.config.toml",
+        "gemini.settings.json",
+    ] {
+        let file = fixture(file);
+        let (code, out, err) = belay(&["servers", "--config", &file]).await;
+        assert_eq!((code, err.as_str()), (0, ""), "{file}");
+        assert!(out.contains("demo") && out.contains("remote"), "{out}");
+        assert!(out.contains("https://example.com/mcp"), "{out}");
+        let call = ["call", "--config", &file, "demo", "echo", "text=hi"];
+        let (code, out, err) = belay(&call).await;
+        assert_eq!(
+            (code, out.as_str(), err.as_str()),
+            (0, "hi\n", ""),
+            "{file}"
+        );
+        let (code, out, _) = belay(&["list", "--config", &file, "demo"]).await;
+        assert_eq!(code, 0);
+        assert!(
+            out.contains("count(to: integer, delay_ms: integer)"),
+            "{out}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_file_is_told_with_its_line_and_what_was_expected() {
+    for (file, expected) in [
+        ("wrong_comma.json", ":3: expected `,` or `}`"),
+        (
+            "wrong_type.json",
+            ":5: invalid type: string \"serve\", expected a sequence",
+        ),
+        (
+            "wrong_entry.json",
+            ":4: server \"nothing\": expected a `command` or a `url`",
+        ),
+        (
+            "wrong.toml",
+            ":3: invalid type: integer `5`, expected a sequence",
+        ),
+        ("no_such_file.json", "No such file"),
+    ] {
+        let path = fixture(file);
+        let (code, _, err) = belay(&["servers", "--config", &path]).await;
+        assert_eq!(code, 1, "{file}");
+        assert!(
+            err.contains(&format!("{path}{expected}")) || err.contains(expected),
+            "{err}"
+        );
+        // It is told, too, where it stands in the way.
+        let (code, _, err) = belay(&["list", "--config", &path, "demo"]).await;
+        assert_eq!(code, 1);
+        assert!(
+            err.contains("there is no server \"demo\"") && err.contains(expected),
+            "{err}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn variables_options_and_names_that_are_wrong() {
+    let file = Scratch::new("mcp.json");
+    let text = r#"{ "mcpServers": { "demo": { "command": "${NO_SUCH_VARIABLE}" } } }"#;
+    std::fs::write(&file.0, text).unwrap();
+    let path = file.0.display().to_string();
+    let (code, _, err) = belay(&["servers", "--config", &path]).await;
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("NO_SUCH_VARIABLE is not set; set it, or write"),
+        "{err}"
+    );
+
+    let fixture = fixture("cursor.mcp.json");
+    let (code, _, err) = belay(&["call", "--config", &fixture, "dmo", "echo"]).await;
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("there is no server \"dmo\"; did you mean \"demo\"?"),
+        "{err}"
+    );
+    let (code, _, err) = belay(&["call", "--config", &fixture, "remote", "echo"]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("https://example.com/mcp"), "{err}");
+    let (code, _, err) = belay(&["list", "demo", "--", BELAY, "serve"]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("two servers"), "{err}");
+    let (code, _, err) = belay(&["call", "echo"]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("which server?"), "{err}");
+}
+
+#[tokio::test]
+async fn environment_folder_and_trace_are_as_the_command_line_says() {
+    let script = "cd . && printf '%s %s' \"$COLOUR\" \"$PWD\" >&2; exit 3";
+    let arguments = [
+        "list",
+        "-e",
+        "COLOUR=red",
+        "--cwd",
+        "/",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    let (code, _, err) = belay(&arguments).await;
+    assert_eq!(code, 4);
+    assert!(err.contains("its last words: red /"), "{err}");
+
+    let trace = Scratch::new("trace");
+    let path = trace.0.display().to_string();
+    let call = [
+        "call",
+        "-v",
+        "--trace-file",
+        &path,
+        "echo",
+        "text=hi",
+        "--",
+        BELAY,
+        "serve",
+    ];
+    let (code, out, err) = belay(&call).await;
+    assert_eq!((code, out.as_str()), (0, "hi\n"));
+    assert!(
+        err.contains("\n> {\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\""),
+        "{err}"
+    );
+    assert!(
+        err.contains("\n< {\"jsonrpc\":\"2.0\",\"id\":3,\"result\""),
+        "{err}"
+    );
+    let lines = trace.text();
+    assert_eq!(lines.lines().count(), 6, "{lines}");
+    for line in lines.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["frame"]["jsonrpc"], "2.0");
+        assert!(line["ms"].is_number() && line["way"].is_string());
+    }
+}
+
+#[tokio::test]
+async fn arguments_come_from_files_and_from_stdin() {
+    let file = Scratch::new("text");
+    std::fs::write(&file.0, "from a file").unwrap();
+    let text = format!("text=@{}", file.0.display());
+    let (code, out, _) = belay(&["call", "echo", &text, "--", BELAY, "serve"]).await;
+    assert_eq!((code, out.as_str()), (0, "from a file\n"));
+    let (code, _, err) = belay(&["call", "echo", "text=@/no/such", "--", BELAY, "serve"]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("text=@/no/such: No such file"), "{err}");
+    let piped = format!("echo '{{\"text\":\"piped\"}}' | {BELAY} call echo - -- {BELAY} serve");
+    let output = Command::new("sh")
+        .args(["-c", &piped])
+        .output()
+        .await
+        .unwrap();
+    assert_eq!(output.stdout, b"piped\n");
+}
+
+#[tokio::test]
+async fn a_shell_completes_servers_and_by_asking_them_their_tools() {
+    let folder = Scratch::new("project");
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let file = folder.0.join(".mcp.json");
+    std::fs::copy(fixture("claude_code.mcp.json"), &file).unwrap();
+    let complete = async |words: &[&str]| {
+        let output = Command::new(BELAY)
+            .current_dir(&folder.0)
+            .env("HOME", "/nowhere")
+            .env("BELAY", BELAY)
+            .env("COMPLETE", "bash")
+            .env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string())
+            .env("_CLAP_IFS", "\n")
+            .arg("--")
+            .args(words)
+            .output()
+            .await
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let candidates = complete(&["belay", "c"]).await;
+    assert!(
+        candidates.contains("call") && candidates.contains("completions"),
+        "{candidates}"
+    );
+    let candidates = complete(&["belay", "call", "de"]).await;
+    assert_eq!(candidates, "demo");
+    let candidates = complete(&["belay", "call", "demo", "ro"]).await;
+    assert_eq!(candidates, "rollback", "asked of the server");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (code, out, _) = belay(&["completions", shell]).await;
+        assert_eq!(code, 0);
+        assert!(out.contains("belay"), "{out}");
+    }
+    std::fs::remove_dir_all(&folder.0).unwrap();
+}

@@ -1,0 +1,53 @@
+"""Interop peer: a stdio server on the Python MCP SDK, major version 1.
+
+It speaks the legacy revisions only, the ones this version of the SDK knows.
+
+    python server.py
+
+`hang` writes what becomes of it into the file that INTEROP_LOG names.
+"""
+
+import asyncio
+import os
+
+from mcp.server.fastmcp import Context, FastMCP
+
+server = FastMCP("interop-python1", log_level="WARNING")
+
+
+def note(line: str) -> None:
+    path = os.environ.get("INTEROP_LOG")
+    if path:
+        with open(path, "a", encoding="utf-8") as log:
+            log.write(line + "\n")
+
+
+@server.tool()
+async def echo(text: str) -> str:
+    """Gives the text back."""
+    return text
+
+
+@server.tool()
+async def count(to: int, delay_ms: int, ctx: Context) -> str:
+    """Counts up to a number and reports each step as progress."""
+    for step in range(1, to + 1):
+        await asyncio.sleep(delay_ms / 1000)
+        await ctx.report_progress(step, to)
+    return str(to)
+
+
+@server.tool()
+async def hang() -> str:
+    """Waits until it is cancelled."""
+    note("started")
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        note("cancelled")
+        raise
+    return "woken"
+
+
+if __name__ == "__main__":
+    server.run("stdio")

@@ -1,0 +1,161 @@
+//! Our client against somebody's server.
+
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use belay::Client;
+use belay::engine::Mode;
+use serde_json::{Value, json};
+
+use crate::Checked;
+use crate::peers::Peer;
+use crate::processes::{Scratch, exists, kill, until};
+use crate::table::Row;
+
+pub(crate) async fn check(row: &mut Row, peer: &Peer, era: &'static str) {
+    let log = Scratch::new("handlers");
+    let open = || open(&peer.server, era, &log);
+    row.set("list", with(open().await, list).await);
+    row.set("call", with(open().await, call).await);
+    row.set("progress", with(open().await, progress).await);
+    row.set(
+        "cancel",
+        with(open().await, |client| cancel(client, &log)).await,
+    );
+    row.set(
+        "killed",
+        with(open().await, |client| killed(client, &log)).await,
+    );
+    row.set(
+        "closed",
+        with(open().await, |client| closed(client, &log)).await,
+    );
+}
+
+/// A server of which we know only one tool.
+pub(crate) async fn check_public(row: &mut Row, command: &[String], tool: &str, arguments: Value) {
+    let log = Scratch::new("handlers");
+    let listed = with(open(command, "auto", &log).await, |client| async move {
+        let tools = client.list_all_tools().await.map_err(told)?;
+        let is_there = tools.iter().any(|it| it.name == tool);
+        expect(is_there, || {
+            format!("{tool:?} is not among {} tools", tools.len())
+        })
+    });
+    row.set("list", listed.await);
+    let called = with(open(command, "auto", &log).await, |client| async move {
+        let result = client.call_tool(tool, arguments).await.map_err(told)?;
+        let failed = result.is_error == Some(true) || result.content.is_empty();
+        expect(!failed, || format!("{result:?}"))
+    });
+    row.set("call", called.await);
+    let closed = with(open(command, "auto", &log).await, |client| async move {
+        let pid = client.pid().ok_or("it is a child")?;
+        client.close().await;
+        expect(!exists(pid), || "it is still there".into())
+    });
+    row.set("closed", closed.await);
+}
+
+async fn open(command: &[String], era: &str, log: &Scratch) -> Result<Client, String> {
+    let mut child = Command::new(&command[0]);
+    child.args(&command[1..]).env("INTEROP_LOG", &log.0);
+    let mode = match era {
+        "legacy" => Mode::Legacy,
+        "modern" => Mode::Modern,
+        _ => Mode::Auto,
+    };
+    let _ = std::fs::remove_file(&log.0);
+    let builder = Client::builder("interop", "1").mode(mode);
+    builder.spawn(child).await.map_err(told)
+}
+
+async fn with<F>(client: Result<Client, String>, check: impl FnOnce(Client) -> F) -> Checked
+where
+    F: Future<Output = Checked>,
+{
+    let client = client?;
+    let checked = tokio::time::timeout(Duration::from_secs(60), check(client.clone())).await;
+    client.close().await;
+    checked.unwrap_or_else(|_| Err("it hung".into()))
+}
+
+async fn list(client: Client) -> Checked {
+    let tools = client.list_all_tools().await.map_err(told)?;
+    let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    names.sort_unstable();
+    expect(names == ["count", "echo", "hang"], || format!("{names:?}"))
+}
+
+async fn call(client: Client) -> Checked {
+    let arguments = json!({ "text": "hello" });
+    let result = client.call_tool("echo", arguments).await.map_err(told)?;
+    let text = result.content.first().and_then(|block| block.as_text());
+    expect(text == Some("hello"), || format!("{result:?}"))
+}
+
+async fn progress(client: Client) -> Checked {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let steps = seen.clone();
+    let arguments = json!({ "to": 3, "delay_ms": 20 });
+    let call = client
+        .call_tool("count", arguments)
+        .on_progress(move |step| {
+            if let Ok(mut steps) = steps.lock() {
+                steps.push(step.progress.0);
+            }
+        });
+    call.await.map_err(told)?;
+    let seen = seen.lock().map_err(|error| error.to_string())?;
+    // One that does not grow is dropped (order), and a peer may reorder its own.
+    let complete = *seen == [1.0, 2.0, 3.0];
+    expect(complete, || format!("{seen:?}"))
+}
+
+async fn hang(
+    client: &Client,
+    log: &Scratch,
+) -> Result<belay::InFlight<belay::types::CallToolResult>, String> {
+    let call = client.call_tool("hang", json!({})).start();
+    until("the handler runs", || log.text().contains("started")).await?;
+    Ok(call)
+}
+
+/// We drop the call; their handler is told.
+async fn cancel(client: Client, log: &Scratch) -> Checked {
+    drop(hang(&client, log).await?);
+    until("the handler was told", || log.text().contains("cancelled")).await
+}
+
+/// Their server is killed in mid-call; the caller knows, and knows how.
+async fn killed(client: Client, log: &Scratch) -> Checked {
+    let call = hang(&client, log).await?;
+    let pid = client.pid().ok_or("it is a child")?;
+    kill(pid)?;
+    let error = call.await.err().ok_or("it was answered")?;
+    let signal = error.exited().and_then(|exited| exited.signal());
+    expect(error.is_lost() && signal == Some(9), || {
+        format!("{error:?}")
+    })?;
+    until("it is reaped", || !exists(pid)).await
+}
+
+/// We close with a call in flight; nothing of their server is left, whatever it makes of that.
+async fn closed(client: Client, log: &Scratch) -> Checked {
+    let _call = hang(&client, log).await?;
+    let pid = client.pid().ok_or("it is a child")?;
+    client.close().await;
+    expect(!exists(pid), || format!("process {pid} is still there"))
+}
+
+fn expect(is_so: bool, otherwise: impl FnOnce() -> String) -> Checked {
+    match is_so {
+        true => Ok(()),
+        false => Err(otherwise()),
+    }
+}
+
+fn told(error: belay::Error) -> String {
+    format!("{error:?}")
+}

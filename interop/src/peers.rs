@@ -1,0 +1,86 @@
+//! Who there is, and how they are started.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// A server and a client on somebody's SDK.
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    pub(crate) server: Vec<String>,
+    pub(crate) client: Vec<String>,
+    /// The eras its server speaks on stdio.
+    pub(crate) server_eras: &'static [&'static str],
+    /// The eras its client can be told to speak.
+    pub(crate) client_eras: &'static [&'static str],
+}
+
+const LEGACY: &[&str] = &["legacy"];
+const BOTH: &[&str] = &["legacy", "modern"];
+
+pub(crate) fn sdks(folder: &Path) -> Vec<Peer> {
+    let python = |name, version: &str, eras| {
+        let place = folder.join(version);
+        let interpreter = text(&place.join("bin/python"));
+        Peer {
+            name,
+            server: vec![interpreter.clone(), text(&place.join("server.py"))],
+            client: vec![interpreter, text(&place.join("client.py"))],
+            server_eras: eras,
+            client_eras: eras,
+        }
+    };
+    let typescript = |name, version: &str, eras| {
+        let place = folder.join(version);
+        Peer {
+            name,
+            server: vec!["node".into(), text(&place.join("server.mjs"))],
+            client: vec!["node".into(), text(&place.join("client.mjs"))],
+            server_eras: eras,
+            client_eras: eras,
+        }
+    };
+    let rmcp = folder.join("rmcp/debug");
+    vec![
+        python("python mcp 1.29.0", "python1", LEGACY),
+        python("python mcp 2.3.0", "python2", BOTH),
+        typescript("typescript sdk 1.32.2", "typescript1", LEGACY),
+        typescript("typescript client, server 2.4.0", "typescript2", BOTH),
+        Peer {
+            name: "rust rmcp 3.8.0",
+            server: vec![text(&rmcp.join("rmcp-server"))],
+            client: vec![text(&rmcp.join("rmcp-client"))],
+            server_eras: BOTH,
+            client_eras: BOTH,
+        },
+    ]
+}
+
+/// A server that people use.
+pub(crate) struct PublicServer {
+    pub(crate) name: &'static str,
+    pub(crate) command: Vec<String>,
+}
+
+/// Each with a tool of it, and what to call that with.
+pub(crate) fn public_servers(folder: &Path) -> Vec<(PublicServer, &'static str, Value)> {
+    let time = PublicServer {
+        name: "mcp-server-time",
+        command: vec![text(&folder.join("time/bin/mcp-server-time"))],
+    };
+    let everything = PublicServer {
+        name: "server-everything",
+        command: vec![
+            text(&folder.join("everything/node_modules/.bin/mcp-server-everything")),
+            "stdio".into(),
+        ],
+    };
+    vec![
+        (time, "get_current_time", json!({ "timezone": "UTC" })),
+        (everything, "echo", json!({ "message": "hello" })),
+    ]
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,122 @@
+//! Somebody's client against our server.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::Checked;
+use crate::peers::Peer;
+use crate::processes::{Scratch, exists, kill, until};
+use crate::table::Row;
+
+pub(crate) async fn check(row: &mut Row, peer: &Peer, era: &'static str, belay: &Path) {
+    let told = talk(peer, era, belay).await;
+    let step = |name: &str, right: fn(&Value) -> bool| match &told {
+        Err(error) => Err(error.clone()),
+        Ok(told) => match told.get(name) {
+            Some(value) if right(value) => Ok(()),
+            Some(value) => Err(value.to_string()),
+            None => Err("it did not get so far".into()),
+        },
+    };
+    row.set(
+        "list",
+        step("list", |names| names.to_string().contains("\"echo\"")),
+    );
+    row.set("call", step("echo", |text| *text == "hello"));
+    row.set(
+        "progress",
+        step("progress", |steps| *steps == json!([1, 2, 3])),
+    );
+    row.set("cancel", step("cancel", |left| *left == "0"));
+    row.set("killed", killed(peer, era, belay).await);
+    row.set("closed", step("done", |_| true));
+}
+
+/// Our server, with its process id in a file.
+fn start(peer: &Peer, mode: &str, era: &str, belay: &Path, pid: &Scratch) -> Result<Child, String> {
+    let server = format!(
+        "echo $$ > {}; exec {} serve",
+        pid.0.display(),
+        belay.display()
+    );
+    Command::new(&peer.client[0])
+        .args(&peer.client[1..])
+        .args([mode, "--", "sh", "-c", &server])
+        .env("INTEROP_ERA", era)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("{}: {error}", peer.client[0]))
+}
+
+/// What the client says of each step.
+async fn talk(peer: &Peer, era: &str, belay: &Path) -> Result<HashMap<String, Value>, String> {
+    let pid = Scratch::new("server");
+    let mut client = start(peer, "talk", era, belay, &pid)?;
+    let stdout = client.stdout.take().ok_or("it has no stdout")?;
+    let mut lines = BufReader::new(stdout).lines();
+    let mut steps = HashMap::new();
+    let talking = async {
+        while let Ok(Some(line)) = lines.next_line().await {
+            let said: Value =
+                serde_json::from_str(&line).map_err(|_| format!("it says {line:?}"))?;
+            if let Some(error) = said.get("error") {
+                return Err(format!("{}: {error}", said["step"]));
+            }
+            if let Some(step) = said["step"].as_str() {
+                steps.insert(step.to_owned(), said["value"].clone());
+            }
+        }
+        let status = client.wait().await.map_err(|error| error.to_string())?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(format!("it ended with {status}")),
+        }
+    };
+    let talked = tokio::time::timeout(Duration::from_secs(60), talking).await;
+    talked.unwrap_or_else(|_| Err("it hung".into()))?;
+    until("our server is gone", || {
+        pid.text().trim().parse().is_ok_and(|pid| !exists(pid))
+    })
+    .await?;
+    let version = steps.get("era").cloned().unwrap_or_default();
+    let right = match era {
+        "modern" => version == "2026-07-28",
+        _ => version.is_null() || version != "2026-07-28",
+    };
+    match right {
+        true => Ok(steps),
+        false => Err(format!("it speaks {version}")),
+    }
+}
+
+/// Their client is killed in mid-call; our server goes.
+async fn killed(peer: &Peer, era: &str, belay: &Path) -> Checked {
+    let file = Scratch::new("server");
+    let mut client = start(peer, "hang", era, belay, &file)?;
+    let stdout = client.stdout.take().ok_or("it has no stdout")?;
+    let mut lines = BufReader::new(stdout).lines();
+    let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line()).await;
+    let line = line
+        .map_err(|_| "it hung")?
+        .ok()
+        .flatten()
+        .unwrap_or_default();
+    if !line.contains("hanging") {
+        return Err(format!("it says {line:?}"));
+    }
+    let server: u32 = file
+        .text()
+        .trim()
+        .parse()
+        .map_err(|_| "our server left no id")?;
+    kill(client.id().ok_or("it has ended")?)?;
+    until("our server is gone", || !exists(server)).await
+}

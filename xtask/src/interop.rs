@@ -1,0 +1,114 @@
+//! Installs everybody else's SDK below the build directory, and speaks to it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::step::{self, cargo, root, target};
+
+/// Folder, and what goes into it.
+const PYTHON: [(&str, &str); 3] = [
+    ("python1", "mcp==1.29.0"),
+    ("python2", "mcp==2.3.0"),
+    ("time", "mcp-server-time==2026.10.19"),
+];
+const TYPESCRIPT: [(&str, &[&str]); 3] = [
+    ("typescript1", &["@modelcontextprotocol/sdk@1.32.2"]),
+    (
+        "typescript2",
+        &[
+            "@modelcontextprotocol/client@2.4.0",
+            "@modelcontextprotocol/server@2.4.0",
+        ],
+    ),
+    (
+        "everything",
+        &["@modelcontextprotocol/server-everything@2026.8.31"],
+    ),
+];
+
+pub(crate) fn run() -> Result<(), String> {
+    let folder = target("interop");
+    for (name, package) in PYTHON {
+        python(&folder.join(name), package)?;
+        copy_scripts(name, &folder.join(name))?;
+    }
+    for (name, packages) in TYPESCRIPT {
+        typescript(&folder.join(name), packages)?;
+        copy_scripts(name, &folder.join(name))?;
+    }
+    let manifest = root().join("interop/peers/rmcp/Cargo.toml");
+    let mut rmcp = cargo(&["build", "--quiet", "--locked", "--manifest-path"]);
+    rmcp.arg(manifest)
+        .env("CARGO_TARGET_DIR", folder.join("rmcp"));
+    step::run("rmcp", &mut rmcp)?;
+    let build = [
+        "build",
+        "--quiet",
+        "--package",
+        "belay-cli",
+        "--package",
+        "belay-interop",
+    ];
+    step::run("belay", &mut cargo(&build))?;
+    let mut interop = Command::new(target("debug/belay-interop"));
+    interop.arg(&folder).arg(target("debug/belay"));
+    step::run("interop", &mut interop)
+}
+
+/// An environment of its own, unless it is there already.
+fn python(place: &Path, package: &str) -> Result<(), String> {
+    once(place, package, || {
+        let mut venv = Command::new("python3");
+        step::run("python3 -m venv", venv.args(["-m", "venv"]).arg(place))?;
+        let mut pip = Command::new(place.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check", package]);
+        step::run(package, &mut pip)
+    })
+}
+
+fn typescript(place: &Path, packages: &[&str]) -> Result<(), String> {
+    let all = packages.join(" ");
+    once(place, &all, || {
+        // Its own package, or npm looks for one in the folders above.
+        let manifest = r#"{ "private": true, "type": "module" }"#;
+        write(&place.join("package.json"), manifest)?;
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error"]);
+        step::run(&all, npm.args(packages).current_dir(place))
+    })
+}
+
+/// Installs something, unless that was done before.
+fn once(
+    place: &Path,
+    what: &str,
+    install: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
+    let stamp = place.join("installed");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == what) {
+        return Ok(());
+    }
+    // What is half installed is of no use.
+    let _ = fs::remove_dir_all(place);
+    fs::create_dir_all(place).map_err(|error| format!("{}: {error}", place.display()))?;
+    install()?;
+    write(&stamp, what)
+}
+
+/// Modules are looked up beside the script, so it goes where they are.
+fn copy_scripts(name: &str, place: &Path) -> Result<(), String> {
+    let scripts = root().join("interop/peers").join(name);
+    let Ok(entries) = fs::read_dir(scripts) else {
+        return Ok(());
+    };
+    for entry in entries.flatten() {
+        let to = place.join(entry.file_name());
+        fs::copy(entry.path(), &to).map_err(|error| format!("{}: {error}", to.display()))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
