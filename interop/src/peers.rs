@@ -13,6 +13,11 @@ pub(crate) struct Peer {
     pub(crate) server_eras: &'static [&'static str],
     /// The eras its client can be told to speak.
     pub(crate) client_eras: &'static [&'static str],
+    /// Whether its client tells the server when a call is cancelled. Some never do.
+    pub(crate) announces: bool,
+    /// Whether its client hears progress that arrives together with the answer. TypeScript's looks
+    /// at the answer first, and then nobody listens any more.
+    pub(crate) hears_the_last: bool,
 }
 
 const LEGACY: &[&str] = &["legacy"];
@@ -28,6 +33,8 @@ pub(crate) fn sdks(folder: &Path) -> Vec<Peer> {
             client: vec![interpreter, text(&place.join("client.py"))],
             server_eras: eras,
             client_eras: eras,
+            announces: version != "python1",
+            hears_the_last: true,
         }
     };
     let typescript = |name, version: &str, eras| {
@@ -38,6 +45,8 @@ pub(crate) fn sdks(folder: &Path) -> Vec<Peer> {
             client: vec!["node".into(), text(&place.join("client.mjs"))],
             server_eras: eras,
             client_eras: eras,
+            announces: true,
+            hears_the_last: false,
         }
     };
     let rmcp = folder.join("rmcp/debug");
@@ -52,6 +61,8 @@ pub(crate) fn sdks(folder: &Path) -> Vec<Peer> {
             client: vec![text(&rmcp.join("rmcp-client"))],
             server_eras: BOTH,
             client_eras: BOTH,
+            announces: true,
+            hears_the_last: true,
         },
     ]
 }

@@ -17,6 +17,7 @@ pub(crate) struct Row {
     era: &'static str,
     way: &'static str,
     cells: [Option<Checked>; COLUMNS.len()],
+    notes: [Option<&'static str>; COLUMNS.len()],
 }
 
 impl Table {
@@ -32,6 +33,7 @@ impl Table {
             era,
             way,
             cells: Default::default(),
+            notes: Default::default(),
         });
         self.rows.last_mut().expect("it was just pushed")
     }
@@ -52,9 +54,18 @@ impl Table {
 
 impl Row {
     pub(crate) fn set(&mut self, column: &str, checked: Checked) {
-        let column = COLUMNS.iter().position(|name| *name == column);
-        self.cells[column.expect("a column of the table")] = Some(checked);
+        self.cells[index(column)] = Some(checked);
     }
+
+    /// What to say instead of yes.
+    pub(crate) fn note(&mut self, column: &str, note: &'static str) {
+        self.notes[index(column)] = Some(note);
+    }
+}
+
+fn index(column: &str) -> usize {
+    let index = COLUMNS.iter().position(|name| *name == column);
+    index.expect("a column of the table")
 }
 
 impl fmt::Display for Table {
@@ -66,9 +77,9 @@ impl fmt::Display for Table {
         writeln!(f)?;
         for row in &self.rows {
             write!(f, "{:<34} {:<7} {:<28}", row.peer, row.era, row.way)?;
-            for cell in &row.cells {
+            for (cell, note) in row.cells.iter().zip(row.notes) {
                 let mark = match cell {
-                    Some(Ok(())) => "yes",
+                    Some(Ok(())) => note.unwrap_or("yes"),
                     Some(Err(_)) => "NO",
                     None => "–",
                 };

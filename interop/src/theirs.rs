@@ -16,7 +16,7 @@ use crate::table::Row;
 
 pub(crate) async fn check(row: &mut Row, peer: &Peer, era: &'static str, belay: &Path) {
     let told = talk(peer, era, belay).await;
-    let step = |name: &str, right: fn(&Value) -> bool| match &told {
+    let step = |name: &str, right: &dyn Fn(&Value) -> bool| match &told {
         Err(error) => Err(error.clone()),
         Ok(told) => match told.get(name) {
             Some(value) if right(value) => Ok(()),
@@ -26,16 +26,25 @@ pub(crate) async fn check(row: &mut Row, peer: &Peer, era: &'static str, belay: 
     };
     row.set(
         "list",
-        step("list", |names| names.to_string().contains("\"echo\"")),
+        step("list", &|names| names.to_string().contains("\"echo\"")),
     );
-    row.set("call", step("echo", |text| *text == "hello"));
-    row.set(
-        "progress",
-        step("progress", |steps| *steps == json!([1, 2, 3])),
-    );
-    row.set("cancel", step("cancel", |left| *left == "0"));
+    row.set("call", step("echo", &|text| *text == "hello"));
+    let (all, but_the_last) = (json!([1, 2, 3]), json!([1, 2]));
+    let heard = match peer.hears_the_last {
+        true => step("progress", &|steps| *steps == all),
+        false => step("progress", &|steps| *steps == all || *steps == but_the_last),
+    };
+    row.set("progress", heard);
+    match peer.announces {
+        true => row.set("cancel", step("cancel", &|left| *left == "0")),
+        // If that changes, we want to know.
+        false => {
+            row.set("cancel", step("cancel", &|left| *left == "1"));
+            row.note("cancel", "untold");
+        }
+    }
     row.set("killed", killed(peer, era, belay).await);
-    row.set("closed", step("done", |_| true));
+    row.set("closed", step("done", &|_| true));
 }
 
 /// Our server, with its process id in a file.

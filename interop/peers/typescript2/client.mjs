@@ -28,7 +28,9 @@ const report = value => console.log(JSON.stringify({ step, value }));
 
 async function call(name, args, options) {
   const result = await client.callTool({ name, arguments: args }, options);
-  return result.content[0].text;
+  const text = result.content[0].text;
+  if (result.isError) throw new Error(text);
+  return text;
 }
 
 // Asks for the number of hangs until it is the wanted one, or the time is up.
