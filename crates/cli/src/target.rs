@@ -81,6 +81,11 @@ impl Target {
         !self.command.is_empty()
     }
 
+    /// The time for everything.
+    pub(crate) fn max_time(&self) -> Duration {
+        self.max_time
+    }
+
     /// Connects to the server of this name, or to the command. What stands in the way has been told.
     pub(crate) async fn connect(&self, name: Option<&str>) -> Result<Connected<'_>, Code> {
         let since = Instant::now();

@@ -1,5 +1,6 @@
 //! `belay call`
 
+use belay::engine::Clock;
 use belay::types::{CallToolResult, ContentBlock};
 use clap::Args;
 use clap_complete::ArgValueCompleter;
@@ -121,6 +122,14 @@ impl Call {
         };
         bar.clear();
         let code = match ended {
+            // What is left of the time says little; what was given says more.
+            Err(error) if error.clock() == Some(Clock::Total) && !json => {
+                let what = match error.safe_to_retry() {
+                    true => "it was never sent",
+                    false => "the server was told",
+                };
+                output::out_of_time(self.target.max_time(), what, json)
+            }
             Err(error) => output::fail(&error, json),
             Ok(result) => show(&result, json),
         };

@@ -65,6 +65,13 @@ async fn each_end_has_its_exit_code() {
     );
     assert_eq!(belay(&["list", "--", "no-such-program"]).await.0, 4);
     assert_eq!(belay(&["no-such-command"]).await.0, 1);
+    // Larger than any message of ours may be.
+    let file = Scratch::new("large");
+    std::fs::write(&file.0, "x".repeat(17 << 20)).unwrap();
+    let large = format!("text=@{}", file.0.display());
+    let (code, _, err) = on_demo(&["call", "echo", &large]).await;
+    assert_eq!(code, 8);
+    assert!(err.contains("rejected: "), "{err}");
 }
 
 #[tokio::test]
