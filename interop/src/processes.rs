@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::Checked;
 
@@ -50,6 +50,8 @@ pub(crate) fn kill(pid: u32) -> Checked {
     kill_process(pid, Signal::KILL).map_err(|error| error.to_string())
 }
 
+/// Whether a process exists; one that nobody has reaped yet does.
 pub(crate) fn exists(pid: u32) -> bool {
-    PathBuf::from(format!("/proc/{pid}")).exists()
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid).is_ok())
 }

@@ -98,7 +98,7 @@ async fn talk(peer: &Peer, era: &str, belay: &Path) -> Result<HashMap<String, Va
     let version = steps.get("era").cloned().unwrap_or_default();
     let right = match era {
         "modern" => version == "2026-07-28",
-        _ => version.is_null() || version != "2026-07-28",
+        _ => version.is_string() && version != "2026-07-28",
     };
     match right {
         true => Ok(steps),

@@ -13,7 +13,9 @@ pub(crate) fn root() -> &'static Path {
 
 /// A place below the build directory.
 pub(crate) fn target(name: &str) -> PathBuf {
-    root().join("target").join(name)
+    let target = std::env::var_os("CARGO_TARGET_DIR");
+    let target = target.map_or_else(|| root().join("target"), PathBuf::from);
+    target.join(name)
 }
 
 /// The cargo that runs us.

@@ -80,7 +80,17 @@ fn kind(schema: &Value) -> &str {
             let mut kinds = kinds.iter().filter_map(Value::as_str);
             kinds.find(|kind| *kind != "null").unwrap_or("any")
         }
-        _ => "any",
+        // `anyOf: [{ type: integer }, { type: null }]`, if there is only one to choose.
+        _ => {
+            let choices = schema.get("anyOf").or(schema.get("oneOf"));
+            let choices = choices.and_then(Value::as_array);
+            let kinds = choices.into_iter().flatten().map(kind);
+            let kinds: Vec<&str> = kinds.filter(|kind| *kind != "null").collect();
+            match kinds.as_slice() {
+                [kind] => kind,
+                _ => "any",
+            }
+        }
     }
 }
 
@@ -143,7 +153,8 @@ mod tests {
             "type": "object",
             "properties": {
                 "text": { "type": "string" }, "count": { "type": "integer" },
-                "flag": { "type": ["boolean", "null"] }, "free": {}
+                "flag": { "type": ["boolean", "null"] }, "free": {},
+                "limit": { "anyOf": [{ "type": "integer" }, { "type": "null" }] }
             },
             "required": ["text"]
         });
@@ -160,8 +171,9 @@ mod tests {
         let arguments = parsed(&["text=7", "count=7", "flag=true", "free=7"]);
         let expected = json!({ "text": "7", "count": 7, "flag": true, "free": "7" });
         assert_eq!(arguments, Ok(expected));
-        let arguments = parsed(&["text=a=b", "free:=[1]"]);
-        assert_eq!(arguments, Ok(json!({ "text": "a=b", "free": [1] })));
+        let arguments = parsed(&["text=a=b", "free:=[1]", "limit=5"]);
+        let expected = json!({ "text": "a=b", "free": [1], "limit": 5 });
+        assert_eq!(arguments, Ok(expected));
     }
 
     #[test]

@@ -39,10 +39,17 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are what was asked for; anything else is a mistake.
-            let _ = error.print();
+            let json = std::env::args_os().any(|word| word == "--json");
             return match error.use_stderr() {
-                true => exit::USAGE.into(),
-                false => ExitCode::SUCCESS,
+                true if json => output::usage(error.to_string().trim_end(), true).into(),
+                true => {
+                    let _ = error.print();
+                    exit::USAGE.into()
+                }
+                false => {
+                    let _ = error.print();
+                    ExitCode::SUCCESS
+                }
             };
         }
     };

@@ -71,14 +71,19 @@ pub(crate) fn fail_to(what: &str, error: &Error, as_json: bool) -> Code {
 /// Tells that the time given on the command line is over, and what for.
 pub(crate) fn out_of_time(after: Duration, what: &str, as_json: bool) -> Code {
     let message = format!("timed out after {after:?}: {what}");
+    end("timed_out", &message, as_json);
+    exit::TIMED_OUT
+}
+
+/// Tells an end that is no error of a call.
+pub(crate) fn end(end: &str, message: &str, as_json: bool) {
     match as_json {
         true => {
-            let error = json!({ "error": { "end": "timed_out", "message": message } });
-            tell(&error.to_string());
+            let error = json!({ "end": end, "message": message, "cause": null, "sent": null });
+            tell(&json!({ "error": error }).to_string());
         }
         false => tell(&format!("belay: {message}")),
     }
-    exit::TIMED_OUT
 }
 
 /// The last words of a server that is gone.
@@ -124,13 +129,7 @@ fn failure(error: &Error) -> serde_json::Value {
 
 /// Tells a mistake on the command line.
 pub(crate) fn usage(problem: &str, as_json: bool) -> Code {
-    match as_json {
-        true => {
-            let error = json!({ "error": { "end": "usage", "message": problem } });
-            tell(&error.to_string());
-        }
-        false => tell(&format!("belay: {problem}")),
-    }
+    end("usage", problem, as_json);
     exit::USAGE
 }
 

@@ -1,7 +1,7 @@
 //! How far a call has come: a bar on a terminal, lines elsewhere.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belay::types::ProgressParams;
 
@@ -10,11 +10,26 @@ use crate::output::{self, printable};
 const WIDTH: usize = 30;
 
 /// The bar that is on the screen, if there is one.
-#[derive(Clone, Default)]
-pub(crate) struct Bar(Arc<Mutex<bool>>);
+#[derive(Clone)]
+pub(crate) struct Bar(Arc<Mutex<Screen>>);
+
+struct Screen {
+    shown: bool,
+    /// Somebody is being asked something, or the output is for programs.
+    quiet: bool,
+}
 
 impl Bar {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let shown = false;
+        Self(Arc::new(Mutex::new(Screen { shown, quiet })))
+    }
+
     pub(crate) fn tell(&self, progress: &ProgressParams) {
+        let mut screen = self.lock();
+        if screen.quiet {
+            return;
+        }
         let message = progress.message.as_deref().unwrap_or_default();
         let counted = match progress.total {
             Some(total) => format!("{} of {total}", progress.progress),
@@ -26,24 +41,51 @@ impl Bar {
             drop(stderr);
             return output::tell(line.trim_end());
         }
-        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let total = progress.total.map(|total| total.0);
         let bar = total.map_or(String::new(), |total| drawn(progress.progress.0 / total));
         let line = printable(line.trim_end(), true).replace('\n', " ");
+        // What does not fit would begin a line of its own, which nobody would take away again.
+        let fits: String = format!("{bar}{line}").chars().take(columns()).collect();
         // To the beginning of the line, and nothing of what was there before.
-        let _ = write!(stderr, "\r\x1b[2K{bar}{line}");
+        let _ = write!(stderr, "\r\x1b[2K{fits}");
         let _ = stderr.flush();
-        *shown = true;
+        screen.shown = true;
     }
 
     /// Takes it off the screen.
     pub(crate) fn clear(&self) {
-        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::take(&mut *shown) {
+        self.lock().clear();
+    }
+
+    /// Takes it off the screen, and shows nothing until it is told to.
+    pub(crate) fn pause(&self, quiet: bool) {
+        let mut screen = self.lock();
+        screen.clear();
+        screen.quiet = quiet;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Screen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Screen {
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
             let mut stderr = io::stderr().lock();
             let _ = write!(stderr, "\r\x1b[2K");
             let _ = stderr.flush();
         }
+    }
+}
+
+/// How many characters fit into a line, but for the last one.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    match columns {
+        0 => 79,
+        columns => columns - 1,
     }
 }
 

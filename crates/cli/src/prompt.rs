@@ -11,13 +11,15 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, oneshot};
 
 use crate::output::{printable, tell};
+use crate::progress::Bar;
 use crate::target::is_interactive;
 
 /// Answers the server's questions, one after another.
-#[derive(Default)]
 pub(crate) struct Prompt {
     lines: Mutex<Lines>,
     nobody: AtomicBool,
+    bar: Bar,
+    json: bool,
 }
 
 /// Lines from the terminal.
@@ -29,6 +31,15 @@ struct Lines {
 }
 
 impl Prompt {
+    pub(crate) fn new(bar: Bar, json: bool) -> Self {
+        Self {
+            lines: Mutex::default(),
+            nobody: AtomicBool::new(false),
+            bar,
+            json,
+        }
+    }
+
     /// Lets a client answer what it is asked.
     pub(crate) fn answer_for(self: Arc<Self>, builder: ClientBuilder) -> ClientBuilder {
         builder
@@ -48,14 +59,19 @@ impl Prompt {
 
     async fn answer(&self, form: &Value) -> Value {
         let message = form["message"].as_str().unwrap_or("The server asks:");
-        if !is_interactive() {
+        if self.json || !is_interactive() {
             self.nobody.store(true, Ordering::SeqCst);
-            tell(&format!(
-                "belay: the server asks, and there is no terminal to answer at: {message}"
-            ));
+            if !self.json {
+                tell(&format!(
+                    "belay: the server asks, and there is no terminal to answer at: {message}"
+                ));
+            }
             return json!({ "action": "cancel" });
         }
         let mut lines = self.lines.lock().await;
+        // Nothing is drawn over what is being typed.
+        self.bar.pause(true);
+        let _paused = OnDrop(|| self.bar.pause(false));
         tell(&format!("\n{message}"));
         let schema = &form["requestedSchema"];
         let properties = schema["properties"].as_object();
@@ -103,6 +119,14 @@ impl Lines {
         let line = waiting.await;
         self.waiting = None;
         line.ok().flatten()
+    }
+}
+
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 
@@ -163,7 +187,11 @@ fn read(text: &str, schema: &Value, required: bool) -> Result<Value, String> {
             _ => None,
         },
         Some("integer") => text.parse::<i64>().ok().map(Value::from),
-        Some("number") => text.parse::<f64>().ok().map(Value::from),
+        Some("number") => text
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite())
+            .map(Value::from),
         _ => Some(text.into()),
     };
     let kind = schema["type"].as_str().unwrap_or("text");
@@ -197,6 +225,12 @@ mod tests {
             ("green", &colour, true, Err("one of red, blue")),
             ("s", &size, true, Ok(json!("s"))),
             ("m", &size, true, Err("one of s")),
+            (
+                "nan",
+                &json!({ "type": "number" }),
+                true,
+                Err("that is no number"),
+            ),
             ("anything", &json!({}), true, Ok(json!("anything"))),
         ] {
             let read = read(text, schema, required);

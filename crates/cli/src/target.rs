@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use belay::engine::Mode;
+use belay::engine::{Deadlines, Mode};
 use belay::types::Tool;
 use belay::{Client, ClientBuilder};
 use clap::{Args, ValueEnum};
@@ -16,6 +16,7 @@ use crate::arguments::nearest;
 use crate::config::{self, How};
 use crate::exit::Code;
 use crate::output;
+use crate::progress::Bar;
 use crate::prompt::Prompt;
 use crate::trace::Trace;
 
@@ -73,6 +74,7 @@ pub(crate) struct Connected<'a> {
     target: &'a Target,
     since: Instant,
     prompt: Arc<Prompt>,
+    pub(crate) bar: Bar,
 }
 
 impl Target {
@@ -91,7 +93,8 @@ impl Target {
         let since = Instant::now();
         let command = self.command(name);
         let command = command.map_err(|problem| output::usage(&problem, self.json))?;
-        let prompt = Arc::new(Prompt::default());
+        let bar = Bar::new(self.json);
+        let prompt = Arc::new(Prompt::new(bar.clone(), self.json));
         let connecting = self.builder(&prompt)?.spawn(command);
         let patience = self.connect_timeout.min(self.max_time);
         match timeout(patience, connecting).await {
@@ -100,6 +103,7 @@ impl Target {
                 target: self,
                 since,
                 prompt,
+                bar,
             }),
             Ok(Err(error)) => Err(output::fail_to("connect", &error, self.json)),
             Err(_) => {
@@ -109,13 +113,29 @@ impl Target {
         }
     }
 
+    /// The tools, without a word about what stands in the way, and without a trace. For completions.
+    pub(crate) async fn tools_quietly(&self, name: Option<&str>) -> Option<Vec<Tool>> {
+        let command = self.command(name).ok()?;
+        let builder = Client::builder("belay", env!("CARGO_PKG_VERSION"));
+        let client = builder.spawn(command).await.ok()?;
+        let tools = client.list_all_tools().await.ok();
+        client.kill().await;
+        tools
+    }
+
     fn builder(&self, prompt: &Arc<Prompt>) -> Result<ClientBuilder, Code> {
         let mode = match self.era {
             Era::Auto => Mode::Auto,
             Era::Legacy => Mode::Legacy,
             Era::Modern => Mode::Modern,
         };
-        let mut builder = Client::builder("belay", env!("CARGO_PKG_VERSION")).mode(mode);
+        let deadlines = Deadlines {
+            idle: Some(self.timeout),
+            total: Some(self.max_time),
+        };
+        let mut builder = Client::builder("belay", env!("CARGO_PKG_VERSION"))
+            .mode(mode)
+            .deadlines(deadlines);
         let trace = Trace::open(self.verbose, self.trace_file.as_deref());
         let trace = trace.map_err(|problem| output::usage(&problem, self.json))?;
         if let Some(trace) = trace {
@@ -143,11 +163,11 @@ impl Target {
 
     /// A server from a host's file.
     fn named(&self, name: &str) -> Result<Command, String> {
-        if is_url(name) {
-            return Err(format!("{name}: URLs are not supported yet, only commands"));
-        }
         let found = config::find(self.config.as_deref());
         let Some(server) = found.named(name) else {
+            if is_url(name) {
+                return Err(format!("{name}: URLs are not supported yet, only commands"));
+            }
             let mut told = format!("there is no server {name:?}");
             let names = found.servers.iter().map(|server| server.name.as_str());
             match nearest(name, names) {
@@ -161,8 +181,11 @@ impl Target {
             }
             return Err(told);
         };
-        match &server.how {
-            How::Url(url) => Err(format!("{name} is at {url}: URLs are not supported yet")),
+        let how = server.how.expanded().map_err(|problem| {
+            format!("server {name:?} in {}: {problem}", server.file.display())
+        })?;
+        match how {
+            How::Url(_) => Err(format!("{name} has a URL, and URLs are not supported yet")),
             How::Command {
                 program,
                 arguments,
@@ -214,7 +237,7 @@ impl Connected<'_> {
         self.prompt.nobody_to_ask()
     }
 
-    fn time_left(&self) -> Duration {
+    pub(crate) fn time_left(&self) -> Duration {
         self.target.max_time.saturating_sub(self.since.elapsed())
     }
 }

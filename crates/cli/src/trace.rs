@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use belay::Passed;
-use serde_json::json;
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::output;
@@ -23,7 +23,7 @@ impl Trace {
     pub(crate) fn open(shown: bool, file: Option<&Path>) -> Result<Option<Self>, String> {
         let file = match file {
             None => None,
-            Some(path) => match File::create(path) {
+            Some(path) => match create(path) {
                 Ok(file) => Some(Mutex::new(file)),
                 Err(error) => return Err(format!("--trace-file {}: {error}", path.display())),
             },
@@ -50,14 +50,37 @@ impl Trace {
                 Passed::Out => "out",
                 Passed::In => "in",
             };
-            let millis = self.since.elapsed().as_secs_f64() * 1e3;
-            // What is no JSON is kept as a text.
-            let frame = match serde_json::from_str::<&RawValue>(&text) {
-                Ok(frame) => json!({ "ms": millis, "way": way, "frame": frame }),
-                Err(_) => json!({ "ms": millis, "way": way, "text": text }),
+            let ms = self.since.elapsed().as_secs_f64() * 1e3;
+            let raw = serde_json::from_str(&text).ok();
+            let line = Line {
+                ms,
+                way,
+                // What is no JSON is kept as a text.
+                text: raw.is_none().then_some(&*text),
+                frame: raw,
             };
+            let line = serde_json::to_string(&line).unwrap_or_default();
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = writeln!(file, "{frame}");
+            let _ = writeln!(file, "{line}");
         }
     }
+}
+
+/// One frame, exactly as it was.
+#[derive(Serialize)]
+struct Line<'a> {
+    ms: f64,
+    way: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frame: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+}
+
+/// For our eyes only: there may be secrets in it.
+fn create(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)
 }

@@ -38,7 +38,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
             fn __into_belay_server(self) -> ::belay::Server {
                 let this = ::std::sync::Arc::new(self);
                 let server = ::belay::Server::new(#name, #version) #instructions;
-                #(let server = #tools;)*
+                #(#tools)*
                 let _ = &this;
                 server
             }
@@ -69,7 +69,7 @@ fn impl_block(item: TokenStream) -> Result<ItemImpl> {
     Ok(block)
 }
 
-/// One expression for each method that is a tool.
+/// One statement for each method that is a tool.
 fn tools(block: &mut ItemImpl) -> Result<Vec<TokenStream>> {
     let mut added = Vec::new();
     let mut names = HashMap::new();
@@ -83,8 +83,19 @@ fn tools(block: &mut ItemImpl) -> Result<Vec<TokenStream>> {
         };
         let read = ToolMethod::read(&attribute, method).and_then(|(tool, fields)| {
             let ident = method.sig.ident.clone();
+            // A method that may not be there takes its tool along, and may be there twice.
+            let cfgs: Vec<_> = method
+                .attrs
+                .iter()
+                .filter(|it| it.path().is_ident("cfg"))
+                .collect();
+            let add = tool.add(&fields);
+            let add = quote!(#(#cfgs)* let server = #add;);
+            if !cfgs.is_empty() {
+                return Ok(add);
+            }
             match names.insert(tool.name.clone(), ident.clone()) {
-                None => Ok(tool.add(&fields)),
+                None => Ok(add),
                 Some(first) => {
                     let name = &tool.name;
                     let problem = format!(

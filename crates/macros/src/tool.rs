@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, FnArg, Ident, ImplItemFn, Meta, Pat, Result, ReturnType, Type};
 
@@ -48,6 +49,23 @@ pub(crate) fn take_attribute(method: &mut ImplItemFn) -> Option<Attribute> {
     Some(method.attrs.remove(position))
 }
 
+/// Takes the attributes that belong to a field of the arguments.
+fn take_field_attributes(attributes: &mut Vec<Attribute>) -> Result<Vec<Attribute>> {
+    let is = |attribute: &Attribute, name: &str| attribute.path().is_ident(name);
+    if let Some(cfg) = attributes
+        .iter()
+        .find(|it| is(it, "cfg") || is(it, "cfg_attr"))
+    {
+        let problem = "an argument is there or it is not; put `#[cfg]` on two methods instead";
+        return Err(Error::new(cfg.span(), problem));
+    }
+    let (taken, left) = std::mem::take(attributes)
+        .into_iter()
+        .partition(|it| is(it, "doc") || is(it, "serde") || is(it, "schemars"));
+    *attributes = left;
+    Ok(taken)
+}
+
 /// One argument of a tool, as a field.
 struct Field {
     attributes: Vec<Attribute>,
@@ -74,7 +92,7 @@ impl ToolMethod {
         if let Some(text) = docs(&method.attrs) {
             settings.push(quote!(.description(#text)));
         }
-        let mut name = method.sig.ident.to_string();
+        let mut name = method.sig.ident.unraw().to_string();
         let mut blocking = false;
         for entry in &entries {
             match entry.name.to_string().as_str() {
@@ -86,6 +104,10 @@ impl ToolMethod {
         check_signature(method, blocking)?;
         let output = match &method.sig.output {
             ReturnType::Default => quote!(()),
+            ReturnType::Type(_, kind) if matches!(**kind, Type::ImplTrait(_)) => {
+                let problem = "the result of a tool has a name, which its schema is made from";
+                return Err(Error::new(kind.span(), problem));
+            }
             ReturnType::Type(_, kind) => quote!(#kind),
         };
         let mut tool = Self {
@@ -108,7 +130,7 @@ impl ToolMethod {
                     tool.takes_self = true;
                 }
                 FnArg::Typed(typed) => {
-                    let attributes = std::mem::take(&mut typed.attrs);
+                    let attributes = take_field_attributes(&mut typed.attrs)?;
                     if last_word(&typed.ty).as_deref() == Some("Context") {
                         let by_reference = matches!(*typed.ty, Type::Reference(_));
                         tool.parameters.push(Parameter::Context { by_reference });
@@ -147,14 +169,14 @@ impl ToolMethod {
         };
         let handler = match self.blocking {
             true => quote! {
-                ::belay::Tool::blocking(#name, move |cx: ::belay::Context, arguments: Arguments| {
+                ::belay::Tool::blocking(#name, move |cx: ::belay::Context, arguments: __BelayArguments| {
                     let _ = &arguments;
                     let output = #call;
                     #produced
                 })
             },
             false => quote! {
-                ::belay::Tool::new(#name, move |cx: ::belay::Context, arguments: Arguments| {
+                ::belay::Tool::new(#name, move |cx: ::belay::Context, arguments: __BelayArguments| {
                     let this = ::std::sync::Arc::clone(&this);
                     async move {
                         let _ = (&this, &cx, &arguments);
@@ -164,7 +186,6 @@ impl ToolMethod {
                 })
             },
         };
-        let derive = format_ident!("Arguments");
         quote! {{
             #[derive(
                 ::belay::macros::serde::Deserialize,
@@ -172,7 +193,7 @@ impl ToolMethod {
             )]
             #[serde(crate = "::belay::macros::serde")]
             #[schemars(crate = "::belay::macros::schemars")]
-            struct #derive { #fields }
+            struct __BelayArguments { #fields }
             #[allow(unused_imports)]
             use ::belay::macros::{ViaContent as _, ViaResult as _, ViaStructured as _};
             let this = ::std::sync::Arc::clone(&this);

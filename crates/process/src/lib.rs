@@ -3,6 +3,7 @@
 //! This is the one place in Belay with unsafe code: telling a child, between `fork` and `exec`, to
 //! ask for a signal when its parent dies.
 
+use std::ffi::OsStr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, Command};
@@ -25,27 +26,46 @@ use std::thread;
 /// ```
 pub fn spawn(command: Command) -> io::Result<Child> {
     let (done, spawned) = mpsc::channel();
-    spawn_then(command, move |spawned, _| {
+    spawn_then(Prepared::new(command), move |spawned, _| {
         // Whoever asked waits below.
         let _ = done.send(spawned);
     });
     spawned.recv().map_err(|_| gone())?
 }
 
+/// A command that is ready to be spawned, as often as one likes.
+#[derive(Debug)]
+pub struct Prepared(Command);
+
+impl Prepared {
+    /// Makes it ready: a process group of its own, and a signal for when we die.
+    pub fn new(mut command: Command) -> Self {
+        prepare(&mut command);
+        Self(command)
+    }
+
+    /// What is run.
+    pub fn program(&self) -> &OsStr {
+        self.0.get_program()
+    }
+}
+
 /// The same without waiting: `then` is given the child, and the command to use again, on the thread
 /// that spawns. It must not take long: whoever spawns next waits for it.
 ///
 /// ```
+/// use belay_process::Prepared;
+///
 /// let (sender, receiver) = std::sync::mpsc::channel();
-/// let command = std::process::Command::new("true");
+/// let command = Prepared::new(std::process::Command::new("true"));
 /// belay_process::spawn_then(command, move |spawned, again| sender.send((spawned, again)).unwrap());
 /// let (spawned, _again) = receiver.recv().unwrap();
 /// assert!(spawned?.wait()?.success());
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn spawn_then(
-    command: Command,
-    then: impl FnOnce(io::Result<Child>, Command) + Send + 'static,
+    command: Prepared,
+    then: impl FnOnce(io::Result<Child>, Prepared) + Send + 'static,
 ) {
     static SPAWNER: OnceLock<Sender<Job>> = OnceLock::new();
     let spawner = match SPAWNER.get() {
@@ -64,8 +84,8 @@ fn gone() -> io::Error {
     io::Error::other("the thread that spawns children is gone")
 }
 
-type Job = (Command, Then);
-type Then = Box<dyn FnOnce(io::Result<Child>, Command) + Send>;
+type Job = (Prepared, Then);
+type Then = Box<dyn FnOnce(io::Result<Child>, Prepared) + Send>;
 
 fn start_spawner() -> io::Result<Sender<Job>> {
     let (spawner, jobs) = mpsc::channel::<Job>();
@@ -73,7 +93,7 @@ fn start_spawner() -> io::Result<Sender<Job>> {
         .name("belay-spawner".into())
         .spawn(move || {
             for (mut command, then) in jobs {
-                let spawned = spawn_here(&mut command);
+                let spawned = command.0.spawn();
                 // If this thread ended, every child of ours would get its signal.
                 let _ = catch_unwind(AssertUnwindSafe(move || then(spawned, command)));
             }
@@ -82,12 +102,10 @@ fn start_spawner() -> io::Result<Sender<Job>> {
 }
 
 #[cfg(not(unix))]
-fn spawn_here(command: &mut Command) -> io::Result<Child> {
-    command.spawn()
-}
+fn prepare(_: &mut Command) {}
 
 #[cfg(unix)]
-fn spawn_here(command: &mut Command) -> io::Result<Child> {
+fn prepare(command: &mut Command) {
     use std::os::unix::process::CommandExt;
 
     command.process_group(0);
@@ -100,7 +118,6 @@ fn spawn_here(command: &mut Command) -> io::Result<Child> {
             command.pre_exec(move || die_with(parent));
         }
     }
-    command.spawn()
 }
 
 /// Asks for SIGTERM when the parent dies. If it died before that was asked for, nobody would ever

@@ -42,7 +42,7 @@ pub use client::supervise::{Restart, Supervision};
 #[cfg(feature = "client")]
 pub use client::{Client, ClientBuilder};
 pub use context::Context;
-pub use driver::{BorrowedFuture as LayerFuture, Passed};
+pub use driver::{LayerFuture, Passed};
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "server")]
 pub use server::{

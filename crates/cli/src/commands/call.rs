@@ -1,17 +1,16 @@
 //! `belay call`
 
 use belay::engine::Clock;
-use belay::types::{CallToolResult, ContentBlock};
+use belay::types::{CallToolResult, ContentBlock, Tool};
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use serde_json::json;
-use tokio::sync::watch;
+use serde_json::{Map, Value, json};
+use tokio::sync::{oneshot, watch};
 
 use super::completions;
 use crate::arguments;
 use crate::exit::{self, Code};
 use crate::output;
-use crate::progress::Bar;
 use crate::target::{Connected, Target, which_server};
 
 /// Call a tool and print its result.
@@ -87,7 +86,7 @@ impl Call {
         let json = self.target.json;
         let tools = tokio::select! {
             tools = server.tools() => tools,
-            () = interrupt.once() => return exit::INTERRUPTED,
+            () = interrupt.once() => return interrupted(json),
         };
         let tools = match tools {
             Ok(tools) => tools,
@@ -101,12 +100,21 @@ impl Call {
             };
             return output::usage(&problem, json);
         };
-        let arguments = match arguments::parse(tool, words) {
-            Ok(arguments) => arguments,
-            Err(problem) => return output::usage(&problem, json),
+        let parsing = tokio::select! {
+            parsed = parse(tool, words) => Some(parsed),
+            () = tokio::time::sleep(server.time_left()) => None,
+            () = interrupt.once() => return interrupted(json),
+        };
+        let arguments = match parsing {
+            Some(Ok(arguments)) => arguments,
+            Some(Err(problem)) => return output::usage(&problem, json),
+            None => {
+                let what = "the arguments could not be read";
+                return output::out_of_time(self.target.max_time(), what, json);
+            }
         };
         let call = server.client.call_tool(name, arguments);
-        let bar = Bar::default();
+        let bar = &server.bar;
         let told = bar.clone();
         let call = server.timed(call).on_progress(move |step| told.tell(&step));
         let mut call = call.start();
@@ -117,10 +125,18 @@ impl Call {
                 // On the wire; closing the client waits until that is out.
                 canceller.cancel_because("interrupted");
                 bar.clear();
-                return exit::INTERRUPTED;
+                return interrupted(json);
             }
         };
         bar.clear();
+        if json && server.nobody_to_ask() {
+            output::end(
+                "input_required",
+                "the server asks, and nobody is there to answer",
+                true,
+            );
+            return exit::INPUT_REQUIRED;
+        }
         let code = match ended {
             // What is left of the time says little; what was given says more.
             Err(error) if error.clock() == Some(Clock::Total) && !json => {
@@ -176,6 +192,24 @@ impl Interrupt {
     }
 }
 
+/// Reads the arguments on a thread: a file or stdin may never end.
+async fn parse(tool: &Tool, words: &[String]) -> Result<Map<String, Value>, String> {
+    let (done, parsed) = oneshot::channel();
+    let (tool, words) = (tool.clone(), words.to_vec());
+    std::thread::spawn(move || {
+        let _ = done.send(arguments::parse(&tool, &words));
+    });
+    let gone = |_| Err("the arguments could not be read".into());
+    parsed.await.unwrap_or_else(gone)
+}
+
+fn interrupted(json: bool) -> Code {
+    if json {
+        output::end("cancelled", "interrupted", true);
+    }
+    exit::INTERRUPTED
+}
+
 fn show(result: &CallToolResult, json: bool) -> Code {
     let text = match json {
         true => json!(result).to_string(),
@@ -197,5 +231,8 @@ fn text(result: &CallToolResult) -> String {
             other => json!(other).to_string(),
         })
         .collect();
-    blocks.join("\n")
+    match (&result.structured_content, blocks.is_empty()) {
+        (Some(value), true) => value.to_string(),
+        _ => blocks.join("\n"),
+    }
 }

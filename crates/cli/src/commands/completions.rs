@@ -70,42 +70,35 @@ pub(crate) fn servers(typed: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// The words of `belay call`: a server and then a tool, or a tool if the command is there already.
+///
+/// The server is started to be asked, so only when a tool is really what is being typed.
 pub(crate) fn call_words(typed: &OsStr) -> Vec<CompletionCandidate> {
     let text = typed.to_string_lossy();
-    let Some(call) = half_typed() else {
-        return servers(typed);
-    };
-    let (server, words) = match call.target.has_command() {
-        true => (None, call.words.as_slice()),
-        false => match call.words.split_first() {
-            Some((server, words)) if !words.is_empty() || *server != text => {
-                (Some(server.as_str()), words)
-            }
-            _ => return servers(typed),
-        },
-    };
-    // The word that is being typed may be among them.
-    match words {
-        [] => {}
-        [word] if *word == text => {}
-        _ => return Vec::new(),
+    if text.starts_with('-') {
+        return Vec::new();
     }
+    let Some(call) = half_typed() else {
+        return Vec::new();
+    };
+    let words: Vec<&str> = call.words.iter().map(String::as_str).collect();
+    let words = words.strip_suffix(&[&*text]).unwrap_or(&words);
+    let server = match (call.target.has_command(), words) {
+        (true, []) => None,
+        (false, []) => return servers(typed),
+        (false, [server]) => Some(*server),
+        _ => return Vec::new(),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let Ok(runtime) = runtime else {
         return Vec::new();
     };
-    let listing = async {
-        let connected = call.target.connect(server).await.ok()?;
-        let tools = connected.tools().await.ok();
-        connected.client.close().await;
-        tools
-    };
     // Nobody waits longer than that for a key to do something.
-    let listed =
-        runtime.block_on(async { tokio::time::timeout(Duration::from_secs(3), listing).await });
-    let tools = listed.ok().flatten().unwrap_or_default();
+    let listing = async {
+        tokio::time::timeout(Duration::from_secs(3), call.target.tools_quietly(server)).await
+    };
+    let tools = runtime.block_on(listing).ok().flatten().unwrap_or_default();
     tools
         .iter()
         .filter(|tool| tool.name.starts_with(&*text))
@@ -113,12 +106,16 @@ pub(crate) fn call_words(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// The command line so far, as the shell hands it over after `--`.
+/// The command line so far, as the shell hands it over after `--`, if a word of `belay call` is what
+/// is being typed. A command after its own `--` is not: what is half typed must not be run.
 fn half_typed() -> Option<super::call::Call> {
-    let words: Vec<_> = std::env::args_os()
-        .skip_while(|word| word != "--")
-        .skip(1)
-        .collect();
+    let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
+    let words: Vec<_> = words.collect();
+    let at: usize = std::env::var("_CLAP_COMPLETE_INDEX").ok()?.parse().ok()?;
+    let command = words.iter().position(|word| word == "--");
+    if command.is_some_and(|command| at > command) {
+        return None;
+    }
     match Cli::try_parse_from(words).ok()?.command {
         Command::Call(call) => Some(call),
         _ => None,

@@ -30,7 +30,7 @@ impl Servers {
     pub(crate) fn run(self) -> Code {
         let found = config::find(self.config.as_deref());
         for problem in &found.problems {
-            output::tell(&format!("belay: {problem}"));
+            output::end("usage", &problem.to_string(), self.json);
         }
         if found.servers.is_empty() && found.problems.is_empty() && !self.json {
             output::tell("belay: no servers were found");
@@ -81,7 +81,7 @@ fn how(server: &Server) -> String {
     }
 }
 
-/// Without the environment, which may hold secrets.
+/// Without the environment, which may hold secrets. Variables are not expanded, for the same reason.
 fn as_json(server: &Server) -> serde_json::Value {
     let (name, file) = (&server.name, server.file.display().to_string());
     match &server.how {

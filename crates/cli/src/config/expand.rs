@@ -9,15 +9,29 @@ pub(super) fn expand(
     let mut rest = text;
     while let Some(start) = rest.find("${") {
         expanded.push_str(&rest[..start]);
-        let Some(end) = rest[start..].find('}') else {
-            return Err(format!("`${{` without its `}}` in {text:?}"));
+        let inside = &rest[start + 2..];
+        let Some(end) = closing(inside) else {
+            return Err("`${` without its `}`".into());
         };
-        let inside = &rest[start + 2..start + end];
-        expanded.push_str(&value(inside, variable)?);
-        rest = &rest[start + end + 1..];
+        expanded.push_str(&value(&inside[..end], variable)?);
+        rest = &inside[end + 1..];
     }
     expanded.push_str(rest);
     Ok(expanded)
+}
+
+/// Where the bracket is that closes; a default may have some of its own.
+fn closing(text: &str) -> Option<usize> {
+    let mut open = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => open += 1,
+            '}' if open == 0 => return Some(at),
+            '}' => open -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 fn value(inside: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
@@ -33,7 +47,7 @@ fn value(inside: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Stri
     };
     match (variable(name).filter(|value| !value.is_empty()), default) {
         (Some(value), _) => Ok(value),
-        (None, Some(default)) => Ok(default.to_owned()),
+        (None, Some(default)) => expand(default, variable),
         (None, None) => Err(format!(
             "the environment variable {name} is not set; set it, or write `${{{name}:-default}}`"
         )),
@@ -62,6 +76,7 @@ mod tests {
             ("${NONE:-7}", "7"),
             ("${EMPTY:-7}${HOME:-7}", "7/home/ann"),
             ("${NONE:-}", ""),
+            ("${NONE:-${HOME}/x}y", "/home/ann/xy"),
         ] {
             assert_eq!(expanded(text).as_deref(), Ok(expected));
         }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use files::known_files;
 
-/// A server, as a file says it is reached.
+/// A server, as a file says it is reached: word for word, since variables may hold secrets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Server {
     pub(crate) name: String,
@@ -26,9 +26,34 @@ pub(crate) enum How {
         program: String,
         arguments: Vec<String>,
         environment: BTreeMap<String, String>,
-        folder: Option<PathBuf>,
+        folder: Option<String>,
     },
     Url(String),
+}
+
+impl How {
+    /// With the values of its variables.
+    pub(crate) fn expanded(&self) -> Result<Self, String> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let expand = |text: &String| expand::expand(text, &variable);
+        match self {
+            Self::Url(url) => expand(url).map(Self::Url),
+            Self::Command {
+                program,
+                arguments,
+                environment,
+                folder,
+            } => Ok(Self::Command {
+                program: expand(program)?,
+                arguments: arguments.iter().map(expand).collect::<Result<_, _>>()?,
+                environment: environment
+                    .iter()
+                    .map(|(name, value)| Ok((name.clone(), expand(value)?)))
+                    .collect::<Result<_, String>>()?,
+                folder: folder.as_ref().map(expand).transpose()?,
+            }),
+        }
+    }
 }
 
 /// What is wrong with a file, and where.
@@ -58,13 +83,12 @@ pub(crate) struct Found {
 
 /// Looks into one file if it is given, else into all that hosts keep.
 pub(crate) fn find(file: Option<&Path>) -> Found {
-    let variable = |name: &str| std::env::var(name).ok();
     let mut found = Found::default();
     match file {
-        Some(file) => found.add(read::read(file, &variable)),
+        Some(file) => read::read(file, &mut found),
         None => {
-            for file in known_files().into_iter().filter(|file| file.is_file()) {
-                found.add(read::read(&file, &variable));
+            for file in known_files().iter().filter(|file| files::is_trusted(file)) {
+                read::read(file, &mut found);
             }
         }
     }
@@ -72,13 +96,6 @@ pub(crate) fn find(file: Option<&Path>) -> Found {
 }
 
 impl Found {
-    fn add(&mut self, read: Result<Vec<Server>, Problem>) {
-        match read {
-            Ok(servers) => self.servers.extend(servers),
-            Err(problem) => self.problems.push(problem),
-        }
-    }
-
     /// The server of this name in the nearest file.
     pub(crate) fn named(&self, name: &str) -> Option<&Server> {
         self.servers.iter().find(|server| server.name == name)

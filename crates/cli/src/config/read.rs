@@ -1,23 +1,21 @@
 //! Reads one file: JSON with comments, or TOML.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 
-use super::expand::expand;
-use super::{How, Problem, Server};
+use super::{Found, How, Problem, Server};
 
 /// What hosts call the map of servers.
 #[derive(Deserialize)]
 struct File {
-    #[serde(
-        default,
-        alias = "servers",
-        alias = "mcp_servers",
-        rename = "mcpServers"
-    )]
+    #[serde(default, rename = "mcpServers")]
+    mcp_servers: BTreeMap<String, Entry>,
+    #[serde(default)]
     servers: BTreeMap<String, Entry>,
+    #[serde(default, rename = "mcp_servers")]
+    codex_servers: BTreeMap<String, Entry>,
 }
 
 /// One server. Hosts keep other things beside these; they are passed over.
@@ -28,7 +26,7 @@ struct Entry {
     args: Vec<String>,
     #[serde(default)]
     env: BTreeMap<String, Scalar>,
-    cwd: Option<PathBuf>,
+    cwd: Option<String>,
     #[serde(alias = "httpUrl", alias = "serverUrl")]
     url: Option<String>,
 }
@@ -42,37 +40,43 @@ enum Scalar {
     Flag(bool),
 }
 
-pub(super) fn read(
-    file: &Path,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<Server>, Problem> {
+/// Adds what a file says; what is wrong with one server spoils only that.
+pub(super) fn read(file: &Path, found: &mut Found) {
     let problem = |line, what| Problem {
         file: file.to_owned(),
         line,
         what,
     };
-    let text = std::fs::read_to_string(file).map_err(|error| problem(None, error.to_string()))?;
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) => return found.problems.push(problem(None, error.to_string())),
+    };
+    let text = text.trim_start_matches('\u{feff}');
     let read = match file
         .extension()
         .is_some_and(|extension| extension == "toml")
     {
-        true => toml(&text),
-        false => json(&text),
+        true => toml(text),
+        false => json(text),
     };
-    let read = read.map_err(|(line, what)| problem(line, what))?;
-    let mut servers = Vec::new();
-    for (name, entry) in read.servers {
-        let line = line_of(&text, &name);
-        let how = entry
-            .how(variable)
-            .map_err(|what| problem(line, format!("server {name:?}: {what}")))?;
-        servers.push(Server {
-            name,
-            file: file.to_owned(),
-            how,
-        });
+    let read = match read {
+        Ok(read) => read,
+        Err((line, what)) => return found.problems.push(problem(line, what)),
+    };
+    let all = [read.mcp_servers, read.servers, read.codex_servers];
+    for (name, entry) in all.into_iter().flatten() {
+        match entry.how() {
+            Some(how) => found.servers.push(Server {
+                name,
+                file: file.to_owned(),
+                how,
+            }),
+            None => {
+                let what = format!("server {name:?}: expected a `command` or a `url`");
+                found.problems.push(problem(line_of(text, &name), what));
+            }
+        }
     }
-    Ok(servers)
 }
 
 type Misread = (Option<usize>, String);
@@ -108,24 +112,20 @@ fn expected(what: &str) -> &'static str {
 }
 
 impl Entry {
-    fn how(self, variable: &dyn Fn(&str) -> Option<String>) -> Result<How, String> {
+    fn how(self) -> Option<How> {
         match (self.command, self.url) {
-            (Some(command), _) => Ok(How::Command {
-                program: expand(&command, variable)?,
-                arguments: self
-                    .args
-                    .iter()
-                    .map(|argument| expand(argument, variable))
-                    .collect::<Result<_, _>>()?,
+            (Some(program), _) => Some(How::Command {
+                program,
+                arguments: self.args,
                 environment: self
                     .env
                     .into_iter()
-                    .map(|(name, value)| Ok((name, expand(&value.text(), variable)?)))
-                    .collect::<Result<_, String>>()?,
+                    .map(|(name, value)| (name, value.text()))
+                    .collect(),
                 folder: self.cwd,
             }),
-            (None, Some(url)) => Ok(How::Url(expand(&url, variable)?)),
-            (None, None) => Err("expected a `command` or a `url`".into()),
+            (None, Some(url)) => Some(How::Url(url)),
+            (None, None) => None,
         }
     }
 }

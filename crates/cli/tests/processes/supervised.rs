@@ -163,8 +163,15 @@ async fn only_success_fills_the_budget_again() {
 #[tokio::test]
 async fn calls_wait_for_the_next_connection_within_their_deadlines() {
     let log = Scratch::new("executed");
-    let supervision =
-        Supervision::new().backoff(Duration::from_millis(300), Duration::from_secs(1));
+    let down = Arc::new(AtomicUsize::new(0));
+    let count = down.clone();
+    let supervision = Supervision::new()
+        .backoff(Duration::from_millis(300), Duration::from_secs(1))
+        .on_restart(move |restart| {
+            if let Restart::Waiting { .. } = restart {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        });
     let client = Client::builder("test", "1")
         .supervise(supervision)
         .spawn(serve(&log))
@@ -172,7 +179,7 @@ async fn calls_wait_for_the_next_connection_within_their_deadlines() {
         .unwrap();
     let first = client.pid().unwrap();
     signal(first, Signal::KILL);
-    until_gone(first, Duration::from_secs(5)).await;
+    belay_testkit::until("it is down", || down.load(Ordering::SeqCst) == 1).await;
     let hurried = client
         .call_tool("echo", json!({ "text": "hi" }))
         .timeout(Duration::from_millis(20));
@@ -213,4 +220,29 @@ async fn a_client_that_is_closed_while_its_server_is_down_starts_none() {
     assert!(waiting.await.unwrap_err().safe_to_retry());
     tokio::time::sleep(Duration::from_millis(400)).await;
     assert_eq!(starts.text().lines().count(), 1);
+}
+
+#[tokio::test]
+async fn closed_is_known_even_if_the_closing_was_given_up() {
+    // It outlives the end of its input, so that closing takes its time.
+    let script = format!("trap '' TERM; {BELAY} serve; while :; do sleep 1; done");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script]);
+    let client = Client::builder("test", "1")
+        .supervise(quick())
+        .spawn(command)
+        .await
+        .unwrap();
+    let pid = client.pid().unwrap();
+    let closing = tokio::time::timeout(Duration::from_millis(50), client.close()).await;
+    assert!(closing.is_err(), "it was given up");
+    let closed = tokio::time::timeout(Duration::from_secs(5), client.closed()).await;
+    assert!(closed.is_ok());
+    let call = client
+        .call_tool("echo", json!({ "text": "hi" }))
+        .no_timeout();
+    let called = tokio::time::timeout(Duration::from_secs(5), call.into_future()).await;
+    assert!(called.expect("no-hang").unwrap_err().safe_to_retry());
+    client.kill().await;
+    until_gone(pid, Duration::from_secs(10)).await;
 }

@@ -173,6 +173,106 @@ async fn a_second_ctrl_c_kills() {
 }
 
 #[tokio::test]
+async fn json_stays_json_whatever_happens() {
+    let script = "exit 3";
+    for arguments in [
+        &[
+            "call",
+            "--json",
+            "hang",
+            "--max-time",
+            "0.2",
+            "--",
+            BELAY,
+            "serve",
+        ][..],
+        &[
+            "call",
+            "--json",
+            "count",
+            "to=3",
+            "delay_ms=1",
+            "--max-time",
+            "0.0001",
+            "--",
+            BELAY,
+            "serve",
+        ],
+        &["call", "--json", "nonsense", "--", BELAY, "serve"],
+        &[
+            "call",
+            "--json",
+            "--era",
+            "legacy",
+            "ask",
+            "question=why",
+            "--",
+            BELAY,
+            "serve",
+        ],
+        &["list", "--json", "--", "sh", "-c", script],
+        &["list", "--json", "--no-such-option"],
+        &["list", "--json", "no-such-server"],
+        &["servers", "--json", "--config", "/no/such/file"],
+    ] {
+        let (code, out, err) = belay(arguments).await;
+        assert_ne!(code, 0);
+        for line in err.lines() {
+            let line: serde_json::Value =
+                serde_json::from_str(line).unwrap_or_else(|_| panic!("{arguments:?}: {err}"));
+            assert!(line["error"]["end"].is_string(), "{line}");
+        }
+        assert!(err.lines().count() == 1, "{arguments:?}: {err}");
+        assert!(
+            out.is_empty() || serde_json::from_str::<serde_json::Value>(&out).is_ok(),
+            "{out}"
+        );
+    }
+    let count = ["call", "--json", "count", "to=3", "delay_ms=1"];
+    let (code, _, err) = on_demo(&count).await;
+    assert_eq!(
+        (code, err.as_str()),
+        (0, ""),
+        "no progress between the lines"
+    );
+}
+
+#[tokio::test]
+async fn arguments_that_never_come_can_be_interrupted() {
+    let mut client = Command::new(BELAY)
+        .args(["call", "echo", "-", "--", BELAY, "serve"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Waiting for a child closes its stdin. This one stays open.
+    let _stdin = client.stdin.take();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    signal(client.id().unwrap(), Signal::INT);
+    let status = tokio::time::timeout(Duration::from_secs(10), client.wait()).await;
+    assert_eq!(status.expect("it ends").unwrap().code(), Some(130));
+    let waits = [
+        "call",
+        "echo",
+        "-",
+        "--max-time",
+        "0.5",
+        "--",
+        BELAY,
+        "serve",
+    ];
+    let mut client = Command::new(BELAY)
+        .args(waits)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let _stdin = client.stdin.take();
+    let status = tokio::time::timeout(Duration::from_secs(10), client.wait()).await;
+    assert_eq!(status.expect("it ends").unwrap().code(), Some(6));
+}
+
+#[tokio::test]
 async fn max_time_covers_everything() {
     let started = std::time::Instant::now();
     let (code, _, err) = belay(&["list", "--max-time", "0.3", "--", "sleep", "1000"]).await;

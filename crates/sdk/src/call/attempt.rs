@@ -16,6 +16,7 @@ use crate::driver::{Link, OnProgress};
 pub(crate) struct Attempt {
     link: Arc<Link>,
     state: State,
+    canceller: Canceller,
 }
 
 enum State {
@@ -37,7 +38,12 @@ impl Attempt {
             Ok((id, end)) => State::Waiting { id, end },
             Err(outcome) => State::Over(Some(outcome)),
         };
-        Self { link, state }
+        let canceller = canceller.clone();
+        Self {
+            link,
+            state,
+            canceller,
+        }
     }
 
     /// The id on the wire; `None` if it was over before it began.
@@ -69,13 +75,16 @@ impl Future for Attempt {
             State::Waiting { end, .. } => ready!(Pin::new(end).poll(cx)).ok(),
         };
         self.state = State::Over(None);
-        Poll::Ready(outcome.unwrap_or_else(|| self.link.lost()))
+        let outcome = outcome.unwrap_or_else(|| self.link.lost());
+        self.canceller.ended(&outcome);
+        Poll::Ready(outcome)
     }
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
         if let State::Waiting { id, .. } = &self.state {
+            self.canceller.given_up();
             self.link.forget(*id);
         }
     }

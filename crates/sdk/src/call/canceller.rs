@@ -22,7 +22,10 @@ struct State {
     /// Where the call is now, or was last.
     current: Option<(Arc<Link>, CallId)>,
     cancelled: Option<Reason>,
+    /// The most that any attempt has come to.
     sent: Sent,
+    /// Whether an attempt has begun whose end is not known yet.
+    open: bool,
 }
 
 impl Canceller {
@@ -32,6 +35,7 @@ impl Canceller {
                 current: None,
                 cancelled: None,
                 sent: Sent::Never,
+                open: false,
             }),
             fired: Notify::new(),
         }))
@@ -67,13 +71,27 @@ impl Canceller {
         &self,
         link: &Arc<Link>,
         ask: Ask,
-        on_progress: Option<OnProgress>,
+        mut on_progress: Option<OnProgress>,
     ) -> Result<(CallId, oneshot::Receiver<Outcome>), Outcome> {
         let mut state = self.lock();
         state.look();
-        let begun = link.begin(ask, on_progress, state.cancelled.as_ref())?;
+        // If it does not begin, the callback is dropped after the lock: it is not ours.
+        let begun = link.begin(ask, &mut on_progress, state.cancelled.as_ref())?;
         state.current = Some((link.clone(), begun.0));
+        state.open = true;
         Ok(begun)
+    }
+
+    /// Whether an attempt is in flight.
+    pub(super) fn is_open(&self) -> bool {
+        self.lock().open
+    }
+
+    /// An attempt is given up.
+    pub(super) fn given_up(&self) {
+        let mut state = self.lock();
+        state.look();
+        state.open = false;
     }
 
     /// The id of the call on the wire, or of the last attempt at it.
@@ -86,7 +104,9 @@ impl Canceller {
     pub(super) fn ended(&self, outcome: &Outcome) {
         // What was answered was sent.
         let sent = outcome.sent().unwrap_or(Sent::Yes);
-        self.lock().most(Some(sent));
+        let mut state = self.lock();
+        state.most(Some(sent));
+        state.open = false;
     }
 
     /// Whether any attempt has left.
@@ -119,8 +139,11 @@ impl Canceller {
 impl State {
     /// Remembers the most that is known to have been sent.
     fn look(&mut self) {
-        let now = self.current.as_ref().and_then(|(link, id)| link.sent(*id));
-        self.most(now);
+        if let Some((link, id)) = self.current.as_ref().filter(|_| self.open) {
+            // The engine has ended it, and we have not heard how: it may have been sent.
+            let now = link.sent(*id).unwrap_or(Sent::Maybe);
+            self.most(Some(now));
+        }
     }
 
     fn most(&mut self, now: Option<Sent>) {

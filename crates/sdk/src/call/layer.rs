@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{Attempt, Canceller};
 use crate::Error;
-use crate::driver::{BorrowedFuture, BoxFuture, Link, OnProgress};
+use crate::driver::{BoxFuture, LayerFuture, Link, OnProgress};
 
 /// Something around every call that a client makes: for retries, tracing, credentials.
 ///
@@ -46,7 +46,7 @@ pub trait ClientLayer: Send + Sync + 'static {
         &'a self,
         request: Outgoing,
         next: NextCall<'a>,
-    ) -> BorrowedFuture<'a, Result<RawJson, Error>>;
+    ) -> LayerFuture<'a, Result<RawJson, Error>>;
 }
 
 /// A request on its way out, as layers see it.
@@ -70,7 +70,7 @@ pub struct NextCall<'a> {
 
 impl<'a> NextCall<'a> {
     /// Goes the rest of the way. It can be gone more than once; each time is a request of its own.
-    pub fn run(&self, request: Outgoing) -> BorrowedFuture<'a, Result<RawJson, Error>> {
+    pub fn run(&self, request: Outgoing) -> LayerFuture<'a, Result<RawJson, Error>> {
         match self.layers.split_first() {
             Some((layer, layers)) => {
                 let trip = self.trip;
@@ -175,7 +175,8 @@ pub(super) async fn travel(
 impl Trip {
     async fn attempt(&self, request: Outgoing) -> Result<RawJson, Error> {
         loop {
-            let link = self.outlet.lines.link().await?;
+            let link = self.outlet.lines.link().await;
+            let link = link.map_err(|outcome| self.in_all(outcome))?;
             let mut ask = Ask::new(request.method.clone(), request.params.clone());
             ask.meta = request.meta.clone();
             ask.serves = self.serves;
@@ -190,9 +191,7 @@ impl Trip {
                 tokio::task::yield_now().await;
                 continue;
             }
-            let outcome = attempt.await;
-            self.canceller.ended(&outcome);
-            return match outcome {
+            return match attempt.await {
                 Outcome::Answered(result) => {
                     self.outlet.lines.succeeded();
                     Ok(result)
@@ -200,12 +199,22 @@ impl Trip {
                 // The deadline is the whole call's, not that of its last attempt.
                 Outcome::TimedOut {
                     clock: Clock::Total,
-                    sent,
                     ..
-                } => Err(self.out_of_time(sent).into()),
-                other => Err(other.into()),
+                } => Err(self.out_of_time().into()),
+                other => Err(self.in_all(other).into()),
             };
         }
+    }
+
+    /// The end of an attempt as the end of the call: `sent` is the most that any attempt came to.
+    fn in_all(&self, mut outcome: Outcome) -> Outcome {
+        if let Outcome::Cancelled { sent, .. }
+        | Outcome::TimedOut { sent, .. }
+        | Outcome::Lost { sent, .. } = &mut outcome
+        {
+            *sent = self.canceller.sent();
+        }
+        outcome
     }
 
     /// A callback for one attempt.
@@ -222,14 +231,18 @@ impl Trip {
             Some((_, until)) => tokio::time::sleep_until(until).await,
             None => std::future::pending().await,
         }
-        self.out_of_time(self.canceller.sent())
+        // What is in flight has the same deadline, and its end is told by the engine.
+        while self.canceller.is_open() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        self.out_of_time()
     }
 
-    fn out_of_time(&self, sent: belay_protocol::engine::Sent) -> Outcome {
+    fn out_of_time(&self) -> Outcome {
         Outcome::TimedOut {
             clock: Clock::Total,
             after: self.total.map_or(Duration::MAX, |(span, _)| span),
-            sent,
+            sent: self.canceller.sent(),
         }
     }
 }

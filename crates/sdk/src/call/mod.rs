@@ -126,7 +126,8 @@ impl<T> Call<T> {
         self.canceller.clone()
     }
 
-    /// Begins the call now, without waiting for its end.
+    /// Begins the call now, without waiting for its end. If the client has layers or is supervised,
+    /// this must be called within a tokio runtime.
     pub fn start(self) -> InFlight<T> {
         let (ask, on_progress, canceller) = (self.ask, self.on_progress, &self.canceller);
         let state = match (ask, self.route) {

@@ -225,13 +225,13 @@ impl Client {
     ///
     /// Dropping it leaves the rest to go on in the background.
     pub async fn kill(&self) -> Loss {
-        let established = self.established();
-        if let Some(process) = &established.process {
-            (process.kill)();
-        }
         #[cfg(all(feature = "stdio", unix))]
         if let Held::Supervised(supervised) = &self.inner.held {
             supervised.stop();
+        }
+        let established = self.established();
+        if let Some(process) = &established.process {
+            (process.kill)();
         }
         established.link.shutdown(Shutdown::Now);
         self.closed().await

@@ -12,10 +12,10 @@
 //! New calls wait for the next connection, within their deadlines.
 
 use std::fmt;
-use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use belay_process::Prepared;
 use belay_protocol::engine::{Ledger, Loss, LossKind, Mode, Outcome, Sent, Shutdown};
 use belay_protocol::types::Era;
 use tokio::sync::watch;
@@ -134,7 +134,8 @@ impl fmt::Debug for Supervision {
 }
 
 impl ClientBuilder {
-    /// Starts the server again when it dies. For servers that are child processes.
+    /// Starts the server again when it dies. For servers that are child processes: it has no effect
+    /// on a connection over streams of one's own.
     pub fn supervise(mut self, supervision: Supervision) -> Self {
         self.supervision = Some(supervision);
         self
@@ -145,7 +146,7 @@ impl ClientBuilder {
 pub(crate) async fn start(
     builder: ClientBuilder,
     supervision: Supervision,
-    command: Command,
+    command: Prepared,
 ) -> Result<Client, Error> {
     let (first, command) = builder
         .spawn_once(command)
@@ -195,16 +196,11 @@ impl Supervised {
     }
 
     pub(super) async fn close(&self) -> Loss {
-        self.watching.abort();
-        loop {
-            let established = self.established();
-            let cause = established.close().await;
-            self.supervisor.over(cause);
-            // The next one may have come up just before the watching ended.
-            if Arc::ptr_eq(&established, &self.established()) {
-                return self.closed().await;
-            }
-        }
+        // Before anything is waited for, so that dropping this leaves nobody waiting.
+        self.stop();
+        let established = self.established();
+        established.close().await;
+        self.closed().await
     }
 
     pub(super) async fn closed(&self) -> Loss {
@@ -255,11 +251,15 @@ struct Books {
 
 impl Supervisor {
     /// Waits for the end of each connection, and opens the next.
-    async fn watch(self: Arc<Self>, builder: ClientBuilder, mut command: Command) {
+    async fn watch(self: Arc<Self>, builder: ClientBuilder, mut command: Prepared) {
+        // However this ends, and be it with its runtime, nobody waits for another connection.
+        let _over = OverWhenDropped(self.clone());
         loop {
             let link = self.books().last.link.clone();
             let mut cause = link.closed().await.cause;
-            self.line.send_replace(Line::Down);
+            if !self.turn(Line::Down) {
+                return;
+            }
             let next = loop {
                 let Some(delay) = self.next_delay() else {
                     self.supervision.tell(Restart::GivenUp {
@@ -283,13 +283,11 @@ impl Supervisor {
                 }
             };
             let next = Arc::new(next);
-            {
-                let mut books = self.books();
-                let before = books.last.link.ledger();
-                books.before += &before;
-                books.last = next.clone();
+            self.replace(next.clone());
+            // If it was closed in the meantime, the new one is dropped, and so it ends.
+            if !self.turn(Line::Up(next)) {
+                return;
             }
-            self.line.send_replace(Line::Up(next));
             self.supervision.tell(Restart::Back);
         }
     }
@@ -302,19 +300,43 @@ impl Supervisor {
         (used < self.supervision.restarts).then(|| self.supervision.delay(used))
     }
 
-    /// The first cause stands.
-    fn over(&self, cause: Loss) {
+    /// What happened on the last connection is kept; this is the last one now.
+    fn replace(&self, next: Arc<Established>) {
+        let before = {
+            let mut books = self.books();
+            let ledger = books.last.link.ledger();
+            books.before += &ledger;
+            std::mem::replace(&mut books.last, next)
+        };
+        drop(before);
+    }
+
+    /// What is over stays over: the first cause stands.
+    fn turn(&self, next: Line) -> bool {
         self.line.send_if_modified(|line| {
-            let first = !matches!(line, Line::Over(_));
-            if first {
-                *line = Line::Over(cause);
+            let turns = !matches!(line, Line::Over(_));
+            if turns {
+                *line = next;
             }
-            first
-        });
+            turns
+        })
+    }
+
+    fn over(&self, cause: Loss) {
+        self.turn(Line::Over(cause));
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct OverWhenDropped(Arc<Supervisor>);
+
+impl Drop for OverWhenDropped {
+    fn drop(&mut self) {
+        let cause = self.0.books().last.link.closed_because();
+        self.0.over(cause);
     }
 }
 

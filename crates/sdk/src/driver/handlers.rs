@@ -17,10 +17,10 @@ use super::{Link, StopToken};
 pub(crate) type Answer = Result<RawJson, ErrorObject>;
 
 /// A future that can be sent and stored.
-pub(crate) type BoxFuture<T> = BorrowedFuture<'static, T>;
+pub(crate) type BoxFuture<T> = LayerFuture<'static, T>;
 
 /// What a layer gives back: a future that can be sent, and may borrow.
-pub type BorrowedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type LayerFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a link serves: the other side's requests and notifications.
 pub(crate) trait App: Send + Sync {

@@ -28,7 +28,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-pub use handlers::BorrowedFuture;
+pub use handlers::LayerFuture;
 pub(crate) use handlers::{Answer, App, BoxFuture, Presence, Request, fenced};
 pub use io::Passed;
 pub(crate) use io::Tap;
@@ -181,7 +181,7 @@ impl Link {
     pub(crate) fn begin(
         &self,
         ask: Ask,
-        on_progress: Option<OnProgress>,
+        on_progress: &mut Option<OnProgress>,
         cancelled: Option<&Reason>,
     ) -> Result<(CallId, oneshot::Receiver<Outcome>), Outcome> {
         let (done, end) = oneshot::channel();
@@ -189,6 +189,7 @@ impl Link {
             let mut state = self.lock();
             let now = self.now();
             let id = state.engine.request(now, ask)?;
+            let on_progress = on_progress.take();
             state.waiters.insert(id, Waiter { done, on_progress });
             if let Some(reason) = cancelled {
                 state.engine.cancel(now, id, reason.as_deref());

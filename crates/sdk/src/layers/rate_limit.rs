@@ -13,6 +13,8 @@ use crate::{Context, LayerFuture, Next, ServerLayer};
 /// Lets only so many calls of each tool begin in a while. One more is refused at once, with the
 /// documented code of an overload (-31001) and, in its data, `retryAfterMs`.
 ///
+/// Tools are told apart by their names, up to a thousand of them.
+///
 /// It works like a bucket: it holds a number of calls, is full at first, and fills steadily.
 ///
 /// ```
@@ -30,6 +32,9 @@ pub struct RateLimit {
     tools: HashMap<String, Rate>,
     buckets: Mutex<HashMap<String, Bucket>>,
 }
+
+/// So many tools have a bucket of their own.
+const NAMES: usize = 1000;
 
 #[derive(Clone, Copy, Debug)]
 struct Rate {
@@ -60,18 +65,15 @@ impl RateLimit {
     }
 
     /// Takes one call from a tool's bucket; tells how long to wait if there is none.
-    fn take(&self, tool: &str) -> Result<(), Duration> {
+    fn take(&self, tool: &str) -> Result<(), Option<Duration>> {
         let rate = self.tools.get(tool).unwrap_or(&self.rate);
         let now = Instant::now();
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        // A peer can make names up. Full buckets need not be kept, and these are.
-        if buckets.len() >= 1024 {
-            buckets.retain(|name, bucket| {
-                let rate = self.tools.get(name).unwrap_or(&self.rate);
-                rate.refill(bucket, now);
-                bucket.left < f64::from(rate.calls)
-            });
-        }
+        // A peer can make names up. Those that are too many share a bucket.
+        let tool = match buckets.len() < NAMES || buckets.contains_key(tool) {
+            true => tool,
+            false => "",
+        };
         let bucket = buckets.entry(tool.to_owned()).or_insert(Bucket {
             left: f64::from(rate.calls),
             at: now,
@@ -96,10 +98,11 @@ impl Rate {
         bucket.at = now;
     }
 
-    fn until_one(self, bucket: &Bucket) -> Duration {
+    /// `None` is never.
+    fn until_one(self, bucket: &Bucket) -> Option<Duration> {
         let missing = (1.0 - bucket.left) / f64::from(self.calls);
         let wait = self.span.as_secs_f64() * missing;
-        Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX)
+        Duration::try_from_secs_f64(wait).ok()
     }
 }
 
@@ -121,11 +124,15 @@ impl ServerLayer for RateLimit {
     }
 }
 
-fn refusal(wait: Duration) -> ErrorObject {
+fn refusal(wait: Option<Duration>) -> ErrorObject {
+    let Some(wait) = wait else {
+        let problem = "overloaded: this tool may not be called";
+        return ErrorObject::new(error_code::OVERLOADED, problem);
+    };
     let problem = format!("overloaded: too many calls of this tool; again in {wait:.0?}");
     let mut error = ErrorObject::new(error_code::OVERLOADED, problem);
     let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    let data = serde_json::json!({ "retryAfterMs": millis + 1 });
+    let data = serde_json::json!({ "retryAfterMs": millis.saturating_add(1) });
     error.data = RawJson::encode(&data).ok();
     error
 }

@@ -39,6 +39,9 @@ pub struct Retry {
     harmless: Mutex<HashMap<String, bool>>,
 }
 
+/// So many tools are remembered.
+const NAMES: usize = 10_000;
+
 impl Retry {
     /// Makes a call again so many times, after 100 ms, 200 ms and so on up to 5 s.
     pub fn new(times: u32) -> Self {
@@ -86,10 +89,22 @@ impl Retry {
         };
         let mut harmless = self.harmless.lock().unwrap_or_else(PoisonError::into_inner);
         for tool in page.tools {
+            // A server can make names up. Those that are too many are taken for harmful.
+            if harmless.len() >= NAMES && !harmless.contains_key(&tool.name) {
+                continue;
+            }
             let hints = tool.annotations.as_ref();
             harmless.insert(tool.name, hints.is_some_and(says_harmless));
         }
     }
+}
+
+/// How long the server wants us to wait, if it says so.
+fn asked_to_wait(error: &Error) -> Duration {
+    let data = error.refusal().and_then(|refusal| refusal.data.as_ref());
+    let millis = data.and_then(|data| data.field("retryAfterMs"));
+    let millis = millis.and_then(|millis| millis.decode().ok());
+    Duration::from_millis(millis.unwrap_or(0))
 }
 
 fn says_harmless(hints: &ToolAnnotations) -> bool {
@@ -116,10 +131,11 @@ impl ClientLayer for Retry {
                         return Err(error);
                     }
                     Err(error) => {
-                        tracing::debug!(%error, method = %request.method, "again in {delay:?}");
+                        let wait = delay.max(asked_to_wait(&error));
+                        tracing::debug!(%error, method = %request.method, "again in {wait:?}");
+                        tokio::time::sleep(wait).await;
                     }
                 }
-                tokio::time::sleep(delay).await;
                 delay = delay.saturating_mul(2).min(self.longest_delay);
             }
             unreachable!("the last time returns")

@@ -7,7 +7,7 @@ use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 
 use super::Handler;
 use crate::context::Context;
-use crate::driver::BorrowedFuture;
+use crate::driver::LayerFuture;
 
 /// Something around every request that a server handles: for credentials, tracing, limits.
 ///
@@ -47,7 +47,7 @@ pub trait ServerLayer: Send + Sync + 'static {
         &'a self,
         cx: &'a Context,
         next: Next<'a>,
-    ) -> BorrowedFuture<'a, Result<RawJson, ErrorObject>>;
+    ) -> LayerFuture<'a, Result<RawJson, ErrorObject>>;
 }
 
 /// The rest of the way: the layers below, and the handler.
@@ -71,7 +71,7 @@ impl<'a> Next<'a> {
     }
 
     /// Goes the rest of the way.
-    pub fn run(self) -> BorrowedFuture<'a, Result<RawJson, ErrorObject>> {
+    pub fn run(self) -> LayerFuture<'a, Result<RawJson, ErrorObject>> {
         match self.layers.split_first() {
             Some((layer, layers)) => layer.handle(self.cx, Next { layers, ..self }),
             None => Box::pin(self.handler.handle(self.cx)),

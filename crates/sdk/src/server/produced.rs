@@ -67,20 +67,35 @@ impl<T: IntoToolResult> ViaContent for &&Produced<T> {
     }
 }
 
-/// Second choice: a `Result` of a value of one's own.
-pub trait ViaResult {
+/// Second choice: a `Result` of a value of one's own. No `Result` gets past this: an error that
+/// cannot be shown is told so by the compiler.
+pub trait ViaResult<T, E> {
     /// The result.
-    fn produce(&self) -> CallToolResult;
+    fn produce(&self) -> CallToolResult
+    where
+        T: Structured,
+        E: Display;
     /// The schema of its structured content.
-    fn output_schema(&self) -> Option<Map<String, Value>>;
+    fn output_schema(&self) -> Option<Map<String, Value>>
+    where
+        T: Structured,
+        E: Display;
 }
 
-impl<T: Structured, E: Display> ViaResult for &Produced<Result<T, E>> {
-    fn produce(&self) -> CallToolResult {
+impl<T, E> ViaResult<T, E> for &Produced<Result<T, E>> {
+    fn produce(&self) -> CallToolResult
+    where
+        T: Structured,
+        E: Display,
+    {
         self.take(|output| output.map(Json).into_tool_result())
     }
 
-    fn output_schema(&self) -> Option<Map<String, Value>> {
+    fn output_schema(&self) -> Option<Map<String, Value>>
+    where
+        T: Structured,
+        E: Display,
+    {
         Json::<T>::output_schema()
     }
 }

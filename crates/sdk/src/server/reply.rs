@@ -6,6 +6,7 @@ use belay_protocol::types::{
     CallToolResult, ContentBlock, Implementation, ListToolsResult, Meta, ResultType, meta_key,
 };
 use schemars::JsonSchema;
+use schemars::generate::Contract;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -76,7 +77,7 @@ impl IntoToolResult for Vec<ContentBlock> {
 
 impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
     fn output_schema() -> Option<Map<String, Value>> {
-        Some(schema_of::<T>())
+        Some(schema_of::<T>(Contract::Serialize))
     }
 
     fn into_tool_result(self) -> CallToolResult {
@@ -129,9 +130,10 @@ pub(super) fn legacy(mut reply: Reply) -> Reply {
     reply
 }
 
-/// The schema of a type, at its root.
-pub(super) fn schema_of<T: JsonSchema>() -> Map<String, Value> {
+/// The schema of a type, at its root: as it is read, or as it is written.
+pub(super) fn schema_of<T: JsonSchema>(contract: Contract) -> Map<String, Value> {
     let schema = schemars::generate::SchemaSettings::draft2020_12()
+        .with(|settings| settings.contract = contract)
         .into_generator()
         .into_root_schema_for::<T>();
     let mut schema = match schema.to_value() {

@@ -11,6 +11,7 @@ use belay_protocol::types::{
     ToolAnnotations, ToolListChangedParams, error_code,
 };
 use schemars::JsonSchema;
+use schemars::generate::Contract;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
@@ -208,7 +209,7 @@ fn decode<A: DeserializeOwned>(arguments: Map<String, Value>) -> Result<A, Strin
 
 /// The schema of arguments. `()` and the like have no object schema; the protocol wants one.
 fn arguments_schema<A: JsonSchema>() -> Map<String, Value> {
-    let mut schema = schema_of::<A>();
+    let mut schema = schema_of::<A>(Contract::Deserialize);
     if schema.get("type") != Some(&"object".into()) && !schema.contains_key("$ref") {
         schema.insert("type".into(), "object".into());
     }

@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use belay_process::Prepared;
 use belay_protocol::engine::{Loss, LossKind, Mode, Outcome};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
@@ -60,6 +61,7 @@ impl ClientBuilder {
     ///
     /// Dropping it ends the child, the way closing the client does.
     pub async fn spawn(self, command: Command) -> Result<Client, Error> {
+        let command = prepare(command);
         if let Some(supervision) = self.supervision.clone() {
             return supervise::start(self, supervision, command).await;
         }
@@ -70,8 +72,8 @@ impl ClientBuilder {
     /// Starts a child and opens a connection to it, once. The command comes back.
     pub(crate) async fn spawn_once(
         &self,
-        command: Command,
-    ) -> Result<(Established, Command), (Error, Command)> {
+        command: Prepared,
+    ) -> Result<(Established, Prepared), (Error, Prepared)> {
         let (started, command) = start(command).await;
         let (ends, warden) = match started.and_then(Started::ends) {
             Ok(started) => started,
@@ -98,6 +100,14 @@ impl ClientBuilder {
     }
 }
 
+fn prepare(mut command: Command) -> Prepared {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    Prepared::new(command)
+}
+
 fn exited(error: &Error) -> bool {
     matches!(
         error.outcome(),
@@ -118,12 +128,8 @@ struct Started {
 /// # Cancel safety
 ///
 /// Dropping it ends the child, if there is one by then.
-async fn start(mut command: Command) -> (Result<Started, Error>, Command) {
-    let program = command.get_program().to_string_lossy().into_owned();
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+async fn start(command: Prepared) -> (Result<Started, Error>, Prepared) {
+    let program = command.program().to_string_lossy().into_owned();
     let (done, started) = oneshot::channel();
     belay_process::spawn_then(command, {
         let program = program.clone();
@@ -147,7 +153,8 @@ async fn start(mut command: Command) -> (Result<Started, Error>, Command) {
         }
         Err(_) => {
             let gone = io::Error::other("the thread that spawns children is gone");
-            (Err(cannot_start(&program, gone)), Command::new(program))
+            let again = Prepared::new(Command::new(&program));
+            (Err(cannot_start(&program, gone)), again)
         }
     }
 }

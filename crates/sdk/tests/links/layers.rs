@@ -163,6 +163,44 @@ async fn retry_is_explicit_and_only_what_does_no_harm_is_made_again() {
     peer.expect_silence(Duration::from_millis(30)).await;
 }
 
+/// Loses patience with the first time, and then waits for ever.
+struct Hasty;
+
+impl ClientLayer for Hasty {
+    fn call<'a>(
+        &'a self,
+        request: Outgoing,
+        next: NextCall<'a>,
+    ) -> LayerFuture<'a, Result<RawJson, Error>> {
+        Box::pin(async move {
+            let _ = tokio::time::timeout(Duration::from_millis(20), next.run(request)).await;
+            pending().await
+        })
+    }
+}
+
+#[tokio::test]
+async fn what_any_attempt_has_sent_was_sent() {
+    let (client, serving) = pair(&server(), Hasty).await;
+    let call = client
+        .call_tool("hang", json!({}))
+        .timeout(Duration::from_millis(100));
+    let error = call.await.unwrap_err();
+    assert!(error.is_timeout() && !error.safe_to_retry(), "{error:?}");
+    until("the first time was announced", || serving.handlers() == 0).await;
+}
+
+#[tokio::test]
+async fn a_tool_that_may_never_be_called_is_refused_in_words() {
+    let limit = RateLimit::new(5, Duration::from_secs(1)).tool("who", 0, Duration::from_secs(1));
+    let (client, _serving) = pair(&server().layer(limit), Trace).await;
+    let error = client.call_tool("who", json!({})).await.unwrap_err();
+    assert_eq!(
+        error.refusal().unwrap().message,
+        "overloaded: this tool may not be called"
+    );
+}
+
 /// Waits for ever between two times.
 struct Sleepy(Arc<AtomicUsize>);
 

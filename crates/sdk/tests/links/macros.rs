@@ -21,6 +21,14 @@ struct Receipt {
     rush: bool,
 }
 
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Arguments {
+    output: u32,
+    #[serde(default, skip_serializing)]
+    #[allow(dead_code)]
+    secret: u32,
+}
+
 #[derive(Default)]
 struct Orders {
     shipped: AtomicU64,
@@ -77,6 +85,24 @@ impl Orders {
         Ok(format!("{number:b}"))
     }
 
+    /// Words that the expansion uses, too.
+    #[tool]
+    async fn r#match(&self, arguments: Arguments, this: u8, cx: &Context, server: u8) -> Arguments {
+        let _ = cx.id();
+        Arguments {
+            output: arguments.output + u32::from(this) + u32::from(server),
+            secret: 0,
+        }
+    }
+
+    #[cfg(not(test))]
+    #[tool]
+    async fn not_here(&self) {}
+
+    #[cfg(test)]
+    #[tool]
+    async fn not_there(&self) {}
+
     /// Not a tool.
     fn helper(&self) -> u64 {
         self.shipped.load(Ordering::SeqCst)
@@ -102,9 +128,18 @@ async fn methods_become_tools_with_what_they_say_about_themselves() {
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(
         names,
-        ["label", "parse", "raw", "ship", "shipped-so-far", "slow"]
+        [
+            "label",
+            "match",
+            "not_there",
+            "parse",
+            "raw",
+            "ship",
+            "shipped-so-far",
+            "slow"
+        ]
     );
-    let ship = &tools[3];
+    let ship = tools.iter().find(|tool| tool.name == "ship").unwrap();
     let description = "Ships an order.\n\nIt cannot be called back.";
     assert_eq!(ship.description.as_deref(), Some(description));
     assert_eq!(ship.title.as_deref(), Some("Ship it"));
@@ -116,11 +151,19 @@ async fn methods_become_tools_with_what_they_say_about_themselves() {
     assert_eq!(order["description"], "Which one.", "{order}");
     let output = ship.output_schema.as_ref().unwrap();
     assert_eq!(output["required"], json!(["order", "rush"]));
+    let schema = |name: &str| {
+        let tool = tools.iter().find(|tool| tool.name == name).unwrap();
+        tool.output_schema.as_ref()
+    };
     assert_eq!(
-        tools[4].output_schema, None,
+        schema("shipped-so-far"),
+        None,
         "a number is no object, in the legacy era"
     );
-    assert_eq!(tools[2].output_schema, None);
+    assert_eq!(schema("raw"), None);
+    // The schema is that of what is written.
+    let properties = schema("match").unwrap()["properties"].as_object().unwrap();
+    assert_eq!(properties.keys().collect::<Vec<_>>(), ["output"]);
 }
 
 #[tokio::test]
@@ -154,6 +197,9 @@ async fn tools_are_called_with_typed_arguments_and_give_typed_results() {
         assert_eq!(slow.content[0].as_text(), Some("timed out after 20ms"));
         let raw = call("raw", json!({ "parts": ["a", "b"] })).await.unwrap();
         assert_eq!(raw.content[0].as_text(), Some("ab"));
+        let words = json!({ "arguments": { "output": 1 }, "this": 2, "server": 3 });
+        let sum = call("match", words).await.unwrap();
+        assert_eq!(sum.structured_content, Some(json!({ "output": 6 })));
         let bad = call("parse", json!({ "text": "x" })).await.unwrap();
         assert!(bad.content[0].as_text().unwrap().contains("invalid digit"));
     }
