@@ -96,13 +96,16 @@ fn once(
     write(&stamp, what)
 }
 
-/// Modules are looked up beside the script, so it goes where they are.
+/// Modules are looked up beside the script, so it goes where they are: those of this version, and
+/// those that both versions share.
 fn copy_scripts(name: &str, place: &Path) -> Result<(), String> {
-    let scripts = root().join("interop/peers").join(name);
-    let Ok(entries) = fs::read_dir(scripts) else {
-        return Ok(());
-    };
-    for entry in entries.flatten() {
+    let peers = root().join("interop/peers");
+    let shared = name.trim_end_matches(char::is_numeric);
+    let folders = [peers.join(shared), peers.join(name)];
+    let entries = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok());
+    for entry in entries.flatten().flatten() {
         let to = place.join(entry.file_name());
         fs::copy(entry.path(), &to).map_err(|error| format!("{}: {error}", to.display()))?;
     }

@@ -2,31 +2,15 @@
 
 It speaks the legacy revisions only: this version of the SDK offers no choice,
 so INTEROP_ERA is ignored.
-
-    python client.py talk -- COMMAND ARG...
-    python client.py hang -- COMMAND ARG...
 """
 
-import asyncio
-import json
 import os
-import sys
-import time
 from contextlib import asynccontextmanager
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-
-def say(step, **rest):
-    print(json.dumps({"step": step, **rest}), flush=True)
-
-
-def fail(step, error):
-    while getattr(error, "exceptions", None):
-        error = error.exceptions[0]
-    say(step, error=str(error) or type(error).__name__)
-    return 1
+import steps
 
 
 @asynccontextmanager
@@ -38,93 +22,4 @@ async def connect(command):
             yield session, hello.protocolVersion
 
 
-async def call(session, tool, arguments=None, on_progress=None):
-    result = await session.call_tool(tool, arguments or {}, progress_callback=on_progress)
-    text = "".join(block.text for block in result.content if block.type == "text")
-    if result.isError:
-        raise RuntimeError(f"{tool} failed: {text}")
-    return text
-
-
-async def active_until(session, wanted, seconds):
-    """Polls `active` until it says `wanted`; gives the last answer."""
-    end = time.monotonic() + seconds
-    while True:
-        seen = await call(session, "active")
-        if seen == wanted or time.monotonic() >= end:
-            return seen
-        await asyncio.sleep(0.02)
-
-
-async def start_hang(session):
-    hanging = asyncio.create_task(call(session, "hang"))
-    try:
-        seen = await active_until(session, "1", 10)
-        if hanging.done():
-            raise RuntimeError(f"hang ended: {hanging.exception() or hanging.result()}")
-        if seen != "1":
-            raise RuntimeError(f"hang did not start, active says {seen}")
-    except Exception:
-        hanging.cancel()
-        await asyncio.gather(hanging, return_exceptions=True)
-        raise
-    return hanging
-
-
-async def count_progress(session):
-    seen = []
-
-    async def on_progress(progress, total, message):
-        seen.append(int(progress) if progress == int(progress) else progress)
-
-    await call(session, "count", {"to": 3, "delay_ms": 20}, on_progress)
-    return seen
-
-
-async def cancel_hang(session):
-    hanging = await start_hang(session)
-    hanging.cancel()
-    await asyncio.wait([hanging])
-    return await active_until(session, "0", 5)
-
-
-async def talk(command):
-    step = "era"
-    try:
-        async with connect(command) as (session, version):
-            say(step, value=version)
-            step = "list"
-            say(step, value=[tool.name for tool in (await session.list_tools()).tools])
-            step = "echo"
-            say(step, value=await call(session, "echo", {"text": "hello"}))
-            step = "progress"
-            say(step, value=await count_progress(session))
-            step = "cancel"
-            say(step, value=await cancel_hang(session))
-            step = "done"
-        say(step)
-    except Exception as error:
-        return fail(step, error)
-    return 0
-
-
-async def hang(command):
-    try:
-        async with connect(command) as (session, _):
-            hanging = await start_hang(session)
-            say("hanging")
-            await asyncio.wait([hanging])
-            await asyncio.Event().wait()
-    except Exception as error:
-        return fail("hanging", error)
-
-
-def main():
-    modes = {"talk": talk, "hang": hang}
-    if len(sys.argv) < 4 or sys.argv[1] not in modes or sys.argv[2] != "--":
-        sys.exit("usage: client.py talk|hang -- COMMAND ARG...")
-    sys.exit(asyncio.run(modes[sys.argv[1]](sys.argv[3:])))
-
-
-if __name__ == "__main__":
-    main()
+steps.main(connect)

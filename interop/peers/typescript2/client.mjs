@@ -1,93 +1,17 @@
-// A client on @modelcontextprotocol/client 2.x, for our server to answer.
-//
-//   node client.mjs talk -- COMMAND ARG…   list, call, count, cancel, close
-//   node client.mjs hang -- COMMAND ARG…   start a call that never ends, and wait
-//
-// Each step is one line of JSON on stdout. INTEROP_ERA is legacy, modern or auto.
+// A client on @modelcontextprotocol/client 2.x, for our server to answer. INTEROP_ERA is legacy,
+// modern or auto.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { main } from './steps.mjs';
 
-const LONGEST_TIMER = 2 ** 31 - 1; // about 25 days: as good as for ever
-
-const [mode, dashes, command, ...args] = process.argv.slice(2);
-if (!['talk', 'hang'].includes(mode) || dashes !== '--' || !command) {
-  console.error('usage: node client.mjs talk|hang -- COMMAND ARG…');
-  process.exit(2);
-}
-
-const era = process.env.INTEROP_ERA || 'auto';
-const client = new Client(
-  { name: 'interop-typescript2', version: '1.0.0' },
-  { versionNegotiation: { mode: era === 'modern' ? { pin: '2026-07-28' } : era } },
-);
-
-let step = 'era'; // the one under way, for the error line
-const report = value => console.log(JSON.stringify({ step, value }));
-
-async function call(name, args, options) {
-  const result = await client.callTool({ name, arguments: args }, options);
-  const text = result.content[0].text;
-  if (result.isError) throw new Error(text);
-  return text;
-}
-
-// Asks for the number of hangs until it is the wanted one, or the time is up.
-async function pollActive(wanted, millis) {
-  const deadline = Date.now() + millis;
-  for (;;) {
-    const active = await call('active', {});
-    if (active === wanted || Date.now() >= deadline) return active;
-    await sleep(20);
-  }
-}
-
-// Starts a hang; once the server says that it runs, gives what cancels it.
-async function startHang() {
-  const controller = new AbortController();
-  let failure;
-  call('hang', {}, { signal: controller.signal, timeout: LONGEST_TIMER }).catch(error => {
-    failure = error;
-  });
-  const active = await pollActive('1', 10_000);
-  if (failure) throw failure;
-  if (active !== '1') throw new Error(`active says ${active}, not 1`);
-  return controller;
-}
-
-try {
-  await client.connect(new StdioClientTransport({ command, args, env: process.env }));
-
-  if (mode === 'hang') {
-    step = 'hanging';
-    await startHang();
-    console.log(JSON.stringify({ step }));
-    await sleep(LONGEST_TIMER);
-  }
-
-  report(client.getNegotiatedProtocolVersion() ?? null);
-
-  step = 'list';
-  report((await client.listTools()).tools.map(tool => tool.name));
-
-  step = 'echo';
-  report(await call('echo', { text: 'hello' }));
-
-  step = 'progress';
-  const seen = [];
-  await call('count', { to: 3, delay_ms: 20 }, { onprogress: p => seen.push(p.progress) });
-  report(seen);
-
-  step = 'cancel';
-  const hang = await startHang();
-  hang.abort();
-  report(await pollActive('0', 5_000));
-
-  step = 'done';
-  await client.close();
-  console.log(JSON.stringify({ step }));
-} catch (error) {
-  console.log(JSON.stringify({ step, error: String(error?.message ?? error) }));
-  process.exit(1);
-}
+await main(async child => {
+  const era = process.env.INTEROP_ERA || 'auto';
+  const client = new Client(
+    { name: 'interop-typescript2', version: '1.0.0' },
+    { versionNegotiation: { mode: era === 'modern' ? { pin: '2026-07-28' } : era } },
+  );
+  await client.connect(new StdioClientTransport(child));
+  const call = (request, options) => client.callTool(request, options);
+  return { client, call, version: client.getNegotiatedProtocolVersion() };
+});

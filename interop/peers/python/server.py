@@ -1,6 +1,7 @@
-"""Interop peer: a stdio server on the Python MCP SDK, major version 2.
+"""Interop peer: a stdio server on the Python MCP SDK.
 
-It speaks both eras: the SDK takes the one that the client opens with.
+Major version 1 speaks the legacy revisions, version 2 both eras: it takes the
+one that the client opens with.
 
     python server.py
 
@@ -10,9 +11,12 @@ It speaks both eras: the SDK takes the one that the client opens with.
 import asyncio
 import os
 
-from mcp.server.mcpserver import Context, MCPServer
+try:
+    from mcp.server.mcpserver import Context, MCPServer
+except ImportError:  # what version 1 calls it
+    from mcp.server.fastmcp import Context, FastMCP as MCPServer
 
-server = MCPServer("interop-python2", log_level="WARNING")
+server = MCPServer("interop-python", log_level="WARNING")
 
 
 def note(line: str) -> None:
