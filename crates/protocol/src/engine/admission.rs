@@ -63,7 +63,8 @@ impl Engine {
                     ..Serving::new(request.id, kind, exchange, version, None)
                 };
                 let key = self.begin_serving(now, serving);
-                self.push_answer(now, key, bytes);
+                let error = answer.as_ref().err().map(|error| error.code);
+                self.push_answer(now, key, bytes, error);
             }
             Ok(Admission::CancelledEarly) => {
                 self.requests.refuse_serving(End::Cancelled);
@@ -71,7 +72,9 @@ impl Engine {
             }
             Err(error) => {
                 self.requests.refuse_serving(End::Rejected);
-                self.refuse(now, exchange, frame::answer(&request.id, &Err(error)));
+                let code = error.code;
+                let bytes = frame::answer(&request.id, &Err(error));
+                self.refuse(now, exchange, bytes, code);
             }
         }
     }
@@ -176,7 +179,7 @@ impl Engine {
 
     /// Writes an error for something that never became a request, unless nobody reads what there is
     /// already.
-    pub(super) fn refuse(&mut self, now: Time, exchange: ExchangeId, bytes: Bytes) {
+    pub(super) fn refuse(&mut self, now: Time, exchange: ExchangeId, bytes: Bytes, code: i64) {
         if self.answers_pile_up() && self.config.wire == Wire::Pipe {
             self.requests.ledger.ignored_requests += 1;
             return;
@@ -186,7 +189,11 @@ impl Engine {
             false => exchange,
         };
         self.mark_closing(exchange, Closing::Finished);
-        let owner = Owner::Refusal;
-        self.push(exchange, Frame { bytes, owner });
+        let frame = Frame {
+            bytes,
+            owner: Owner::Refusal,
+            error: Some(code),
+        };
+        self.push(exchange, frame);
     }
 }

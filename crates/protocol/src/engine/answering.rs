@@ -138,17 +138,29 @@ impl Engine {
         let (exchange, bytes) = (serving.exchange, frame::answer(&serving.id, answer));
         self.timers.reset(Timer::Request(key), due, None);
         self.work_ended(now, exchange);
-        self.push_answer(now, key, bytes);
+        let error = answer.as_ref().err().map(|error| error.code);
+        self.push_answer(now, key, bytes, error);
     }
 
     /// An answer has reserved capacity, never priority: it leaves after all that was said before
     /// it (**order**).
-    pub(super) fn push_answer(&mut self, now: Time, key: RequestKey, bytes: Bytes) {
+    pub(super) fn push_answer(
+        &mut self,
+        now: Time,
+        key: RequestKey,
+        bytes: Bytes,
+        error: Option<i64>,
+    ) {
         let exchange = self.outlet(now, Some(key), Purpose::Lane);
         let owner = Owner::Answer(key);
+        let frame = Frame {
+            bytes,
+            owner,
+            error,
+        };
         match planted(Bug::ResponseOvertakesItsProgress) {
-            true => self.push_cancel(exchange, Frame { bytes, owner }),
-            false => self.push(exchange, Frame { bytes, owner }),
+            true => self.push_cancel(exchange, frame),
+            false => self.push(exchange, frame),
         }
     }
 
@@ -288,7 +300,7 @@ impl Engine {
         self.check_bytes(bytes.len(), serves)?;
         let exchange = self.outlet(now, serves, Purpose::Lane);
         let owner = serves.map_or(Owner::Nobody, Owner::Word);
-        self.push(exchange, Frame { bytes, owner });
+        self.push(exchange, Frame::new(owner, bytes));
         Ok(())
     }
 }

@@ -128,7 +128,7 @@ impl Engine {
         debug_assert_eq!(began, id);
         self.timers.reset(Timer::Call(id), None, due);
         let owner = Owner::Call(id);
-        self.push(exchange, Frame { bytes, owner });
+        self.push(exchange, Frame::new(owner, bytes));
         Ok(id)
     }
 
@@ -198,7 +198,7 @@ impl Engine {
         };
         let bytes = frame::cancelled(id, Some(reason));
         let owner = Owner::Cancel(id);
-        let cancel = Frame { bytes, owner };
+        let cancel = Frame::new(owner, bytes);
         match how {
             Announcement::None if wire == Wire::Http => {
                 self.linger(now, call.exchange, Abandoned::Unspoken);

@@ -65,7 +65,7 @@ impl Engine {
             self.requests.ledger.stray_cancels += 1;
             if planted(Bug::StrayCancelAnswered) {
                 let error = crate::jsonrpc::ErrorObject::new(error_code::INVALID_PARAMS, "what?");
-                self.refuse(now, exchange, frame::unaddressed(&error));
+                self.refuse(now, exchange, frame::unaddressed(&error), error.code);
             }
         }
     }

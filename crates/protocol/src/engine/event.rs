@@ -213,6 +213,20 @@ pub enum Transmit {
     },
 }
 
+/// What a frame is that waits to be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waiting {
+    /// A call of ours.
+    Call(CallId),
+    /// The last word on a request, or an error for something that never became one.
+    Answer {
+        /// The code of the error, if it is one.
+        error: Option<i64>,
+    },
+    /// Anything that wants no answer.
+    Notice,
+}
+
 /// In which way an exchange is over.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Closing {

@@ -77,6 +77,18 @@ impl Exchange {
 pub(super) struct Frame {
     pub(super) bytes: Bytes,
     pub(super) owner: Owner,
+    /// The code of the error that it is, if it is one.
+    pub(super) error: Option<i64>,
+}
+
+impl Frame {
+    pub(super) fn new(owner: Owner, bytes: Bytes) -> Self {
+        Self {
+            bytes,
+            owner,
+            error: None,
+        }
+    }
 }
 
 /// Whose a frame is. It decides what its writing means, and who may withdraw it.
@@ -138,9 +150,8 @@ impl Queue {
     /// its place is kept.
     pub(super) fn begin(&mut self) -> Option<Frame> {
         let place = self.frames.get_mut(self.begun)?;
-        let owner = place.owner;
         let bytes = std::mem::take(&mut place.bytes);
-        let frame = Frame { bytes, owner };
+        let frame = Frame { bytes, ..*place };
         self.begun += 1;
         self.count(&frame, usize::wrapping_sub);
         Some(frame)

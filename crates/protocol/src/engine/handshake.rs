@@ -215,7 +215,7 @@ impl Engine {
         };
         let bytes = frame::notification(InitializedParams::METHOD, None);
         let owner = Owner::Nobody;
-        let lane = self.send_notice(now, Frame { bytes, owner });
+        let lane = self.send_notice(now, Frame::new(owner, bytes));
         match self.config.wire {
             Wire::Pipe => self.connected(Handshake::Legacy(version), version, introduction),
             Wire::Http => {

@@ -98,6 +98,7 @@ pub use closing::Shutdown;
 pub use config::{Config, Deadlines, Identity, Limits, Role, Spans, Wait, Wire};
 pub use event::{
     Ask, CallId, Closing, Connected, Event, ExchangeId, Incoming, RequestKey, StopCause, Transmit,
+    Waiting,
 };
 pub use handshake::Mode;
 pub use ledger::{Book, Ledger};
@@ -204,12 +205,13 @@ impl Engine {
             (Kind::Response | Kind::Notification, _) => {}
             _ if self.is_client() => {}
             (Kind::Request | Kind::Unknown, Some(id)) => {
-                let answer = Err(error.to_error_object());
-                self.refuse(now, exchange, frame::answer(id, &answer));
+                let error = error.to_error_object();
+                let code = error.code;
+                self.refuse(now, exchange, frame::answer(id, &Err(error)), code);
             }
             (Kind::Request | Kind::Unknown, None) => {
-                let bytes = frame::unaddressed(&error.to_error_object());
-                self.refuse(now, exchange, bytes);
+                let error = error.to_error_object();
+                self.refuse(now, exchange, frame::unaddressed(&error), error.code);
             }
         }
         self.settle(now);

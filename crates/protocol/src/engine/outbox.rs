@@ -7,7 +7,9 @@ use bytes::Bytes;
 
 use super::exchange::{Frame, Owner, Purpose, Queue};
 use super::planted::{Bug, planted};
-use super::{Closing, Engine, ExchangeId, Rejection, RequestKey, Sent, Time, Transmit, Wire};
+use super::{
+    Closing, Engine, ExchangeId, Rejection, RequestKey, Sent, Time, Transmit, Waiting, Wire,
+};
 
 impl Engine {
     /// The frames that wait to be written on this exchange, in order. None of them has begun.
@@ -24,11 +26,21 @@ impl Engine {
             .map(|frame| &frame.bytes)
     }
 
+    /// What waits first on this exchange, for a transport that has to choose a head for it.
+    pub fn first_waiting(&self, exchange: ExchangeId) -> Option<Waiting> {
+        let frame = self.exchanges.get(exchange)?.queue.waiting().next()?;
+        Some(match frame.owner {
+            Owner::Call(call) => Waiting::Call(call),
+            Owner::Answer(_) | Owner::Refusal => Waiting::Answer { error: frame.error },
+            Owner::Cancel(_) | Owner::Word(_) | Owner::Nobody => Waiting::Notice,
+        })
+    }
+
     /// Begins to write the first waiting frame, which is given back: from now on it counts as handed
     /// to the operating system, and is not withdrawn any more.
     pub fn begin_write(&mut self, now: Time, exchange: ExchangeId) -> Option<Bytes> {
         let known = self.exchanges.get_mut(exchange)?;
-        let Frame { bytes, owner } = known.queue.begin()?;
+        let Frame { bytes, owner, .. } = known.queue.begin()?;
         match owner {
             Owner::Call(call) => {
                 if let Some(call) = self.requests.call_mut(call) {

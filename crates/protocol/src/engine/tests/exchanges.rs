@@ -697,3 +697,41 @@ fn a_modern_disconnect_ends_what_the_engine_answers_by_itself_too() {
     desk.transmits();
     desk.engine.check().unwrap();
 }
+
+// ── what a transport wants to know before it says anything ──
+
+#[test]
+fn what_waits_first_is_told_apart() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let link = ExchangeId::LINK;
+    assert_eq!(desk.engine.first_waiting(link), None);
+    let told = desk
+        .engine
+        .notify(desk.now, None, "notifications/any", None);
+    assert_eq!(told, Ok(()));
+    assert_eq!(desk.engine.first_waiting(link), Some(Waiting::Notice));
+    desk.written();
+    let first = desk.start("1");
+    desk.respond(first);
+    let answered = Waiting::Answer { error: None };
+    assert_eq!(desk.engine.first_waiting(link), Some(answered));
+    desk.written();
+    let second = desk.start("2");
+    desk.engine.handler_gone(desk.now, second);
+    let failed = Waiting::Answer {
+        error: Some(-32603),
+    };
+    assert_eq!(desk.engine.first_waiting(link), Some(failed));
+    desk.written();
+    desk.hear(r#"{"jsonrpc":"2.0","id":3,"method":7}"#);
+    let refused = Waiting::Answer {
+        error: Some(-32600),
+    };
+    assert_eq!(desk.engine.first_waiting(link), Some(refused));
+
+    let (desk, call, exchange) = posted(Era::Modern);
+    assert_eq!(
+        desk.engine.first_waiting(exchange),
+        Some(Waiting::Call(call))
+    );
+}
