@@ -63,6 +63,9 @@ pub struct Config {
     pub wire: Wire,
     /// The revisions we speak, our favourite first.
     pub versions: Vec<ProtocolVersion>,
+    /// The legacy revision in which the conversation counts as opened, without `initialize`. Servers
+    /// only: one without sessions sees each POST by itself, and takes the header's word for it.
+    pub opened_in: Option<ProtocolVersion>,
     /// Result types of extensions that we understand.
     pub result_types: Vec<String>,
     /// The deadlines of a call that does not set its own.
@@ -98,6 +101,7 @@ impl Config {
             identity,
             wire,
             versions: ProtocolVersion::ALL.to_vec(),
+            opened_in: None,
             result_types: Vec::new(),
             deadlines: Deadlines::default(),
             limits: Limits::default(),

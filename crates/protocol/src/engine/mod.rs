@@ -141,14 +141,21 @@ pub struct Engine {
 
 impl Engine {
     /// A new one.
-    pub fn new(config: Config) -> Self {
+    ///
+    /// Many engines can share what they were told: a server on HTTP has one for each POST.
+    pub fn new(config: impl Into<Arc<Config>>) -> Self {
+        let config = config.into();
         let mut exchanges = Table::new();
         let mut link = Exchange::new(Purpose::Link);
         link.broken = config.wire == Wire::Http;
         exchanges.insert(ExchangeId::LINK, link);
+        let handshake = match (config.role(), config.opened_in) {
+            (Role::Server, Some(version)) => Handshake::Legacy(version),
+            _ => Handshake::Unopened,
+        };
         Self {
-            config: Arc::new(config),
-            handshake: Handshake::Unopened,
+            config,
+            handshake,
             standing_meta: None,
             introduction: None,
             requests: Requests::new(),

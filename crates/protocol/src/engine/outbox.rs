@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::exchange::{Frame, Owner, Purpose, Queue};
 use super::planted::{Bug, planted};
 use super::{
-    Closing, Engine, ExchangeId, Rejection, RequestKey, Sent, Time, Transmit, Waiting, Wire,
+    Closing, Engine, ExchangeId, Loss, Rejection, RequestKey, Sent, Time, Transmit, Waiting, Wire,
 };
 
 impl Engine {
@@ -71,6 +71,17 @@ impl Engine {
                 self.set_timer(exchange, Some(now + self.config.spans.other_post))
             }
             _ => {}
+        }
+        self.settle(now);
+    }
+
+    /// The first frame that has begun was not taken: where each frame has a POST of its own and all
+    /// answers come on one stream, a POST can fail by itself. What it carried is lost, and nothing
+    /// else (**smallest-scope**).
+    pub fn handle_write_failed(&mut self, now: Time, exchange: ExchangeId, cause: Loss) {
+        let known = self.exchanges.get_mut(exchange);
+        if let Some(Owner::Call(call)) = known.and_then(|known| known.queue.finish()) {
+            self.lose_call(now, call, cause);
         }
         self.settle(now);
     }

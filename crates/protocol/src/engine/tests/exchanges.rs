@@ -735,3 +735,40 @@ fn what_waits_first_is_told_apart() {
         Some(Waiting::Call(call))
     );
 }
+
+// ── each frame a POST, all answers on one stream ──
+
+#[test]
+fn smallest_scope_a_post_that_fails_by_itself_loses_its_call_alone() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    let first = desk.call("tools/call");
+    desk.call("tools/list");
+    desk.begin();
+    let cause = LossKind::HttpStatus(500).into();
+    desk.engine.handle_write_failed(desk.now, LINK, cause);
+    let ends = desk.ends();
+    let [(call, Outcome::Lost { cause, sent })] = &ends[..] else {
+        panic!("one call should be lost: {ends:?}");
+    };
+    assert_eq!(
+        (*call, cause.kind, *sent),
+        (first, LossKind::HttpStatus(500), Sent::Maybe)
+    );
+    assert_eq!(desk.written().len(), 1, "the other one still goes out");
+    desk.hear(&answer_to("2"));
+    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+}
+
+#[test]
+fn a_server_without_sessions_takes_each_post_by_itself() {
+    let mut config = server_config(Wire::Http);
+    config.opened_in = Some(ProtocolVersion::V2025_06_18);
+    let mut desk = Desk::new(config);
+    desk.post(&tool_call("1"));
+    match desk.engine.poll_event() {
+        Some(Event::Request(incoming)) => {
+            assert_eq!(incoming.version, ProtocolVersion::V2025_06_18);
+        }
+        other => panic!("a request should start, not {other:?}"),
+    }
+}
