@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use belay::types::CallToolResult;
-use belay::{Context, Json, Server, Tool};
+use belay::{Books, Context, Json, Server, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -45,7 +45,9 @@ struct Key {
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) fn server() -> Server {
-    Server::new("belay-demo", env!("CARGO_PKG_VERSION"))
+    let server = Server::new("belay-demo", env!("CARGO_PKG_VERSION"));
+    let books = server.books();
+    server
         .instructions("Tools that show what becomes of requests.")
         .tool(
             Tool::new("echo", |_: Context, echo: Echo| async move { echo.text })
@@ -84,7 +86,10 @@ pub(crate) fn server() -> Server {
                 .description("The same, and calling it twice does no harm.")
                 .annotations(|hints| hints.idempotent_hint = Some(true)),
         )
-        .tool(Tool::new("ledger", ledger).description("How many requests began, ended and run."))
+        .tool(
+            Tool::new("ledger", move |_: Context, _: Nothing| ledger(books.clone()))
+                .description("How many requests began, ended and run."),
+        )
 }
 
 async fn count(cx: Context, count: Count) -> String {
@@ -133,8 +138,8 @@ async fn execute(_: Context, execute: Key) -> String {
 }
 
 /// Of the whole process, this request not counted.
-async fn ledger(cx: Context, _: Nothing) -> Json<Value> {
-    let requests = cx.ledger().requests;
+async fn ledger(books: Books) -> Json<Value> {
+    let requests = books.ledger().requests;
     Json(json!({
         "started": requests.started() - 1,
         "ended": requests.ended(),

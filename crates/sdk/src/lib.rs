@@ -19,7 +19,12 @@
 #![cfg_attr(doctest, doc = include_str!("../../../README.md"))]
 // The driver serves both roles. With one of them alone, the other's half of it is not used.
 #![cfg_attr(
-    not(all(feature = "client", feature = "server", feature = "stdio")),
+    not(all(
+        feature = "client",
+        feature = "http",
+        feature = "server",
+        feature = "stdio"
+    )),
     allow(dead_code, unused_imports)
 )]
 
@@ -46,13 +51,29 @@ pub use driver::{LayerFuture, Passed};
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "server")]
 pub use server::{
-    IntoToolResult, Json, Next, Server, ServerLayer, Serving, Tool, ToolError, Tools,
+    Books, IntoToolResult, Json, Next, Server, ServerLayer, Serving, Tool, ToolError, Tools,
 };
 #[cfg(all(feature = "stdio", feature = "client", unix))]
 pub use transport::child::Exited;
 pub use transport::memory::{MemoryEnd, memory};
 #[cfg(all(feature = "stdio", feature = "server", unix))]
 pub use transport::stdio::serve_stdio;
+
+/// Streamable HTTP in both eras, and the event streams of 2024-11-05.
+///
+/// On modern HTTP closing the response stream is the cancellation: whoever drops a call closes it,
+/// and a handler whose caller hung up is stopped. On legacy HTTP a broken stream is *not* one: the
+/// request lives on for a while, so that it can be resumed.
+#[cfg(feature = "http")]
+pub mod http {
+    #[cfg(feature = "server")]
+    pub use crate::transport::http::server::{
+        Body, Endpoint, EventStore, HttpService, Listening, MemoryEvents, Principal, StreamId,
+        service,
+    };
+    #[cfg(all(feature = "server", unix))]
+    pub use crate::transport::http::server::serve;
+}
 
 /// Marks a method as a tool; see [`server`].
 #[cfg(feature = "macros")]

@@ -1,27 +1,76 @@
 //! `belay serve`
 
+use std::io;
+
+use belay::http::{Endpoint, Listening};
 use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::demo_server;
 use crate::exit::{self, Code};
 use crate::output;
 
-/// Serve the demo server on stdin and stdout, until the input ends or SIGTERM comes.
+/// Serve the demo server on stdin and stdout, or on HTTP, until the input ends or SIGTERM comes.
 ///
 /// Its tools show the contract: echo, count, hang, active, rollback, block, panic, ask, ledger.
 #[derive(Args)]
-pub(crate) struct Serve {}
+pub(crate) struct Serve {
+    /// Serve on HTTP at this address, both eras on one URL: http://ADDR/mcp.
+    #[arg(long, value_name = "ADDR")]
+    http: Option<String>,
+    /// Serve the transport of 2024-11-05, too: http://ADDR/sse.
+    #[arg(long, requires = "http")]
+    sse: bool,
+    /// Answer to this name, `host` or `host:port`. Without any: to localhost.
+    #[arg(long, value_name = "HOST", requires = "http")]
+    allow_host: Vec<String>,
+    /// Let pages of this origin speak to it.
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    allow_origin: Vec<String>,
+}
 
 impl Serve {
     pub(crate) async fn run(self) -> Code {
-        match belay::serve_stdio(demo_server::server()).await {
-            Ok(_) => exit::OK,
+        let served = match &self.http {
+            None => belay::serve_stdio(demo_server::server()).await.map(drop),
+            Some(address) => self.serve_http(address).await,
+        };
+        match served {
+            Ok(()) => exit::OK,
             Err(error) => {
-                output::tell(&format!(
-                    "belay serve: stdin and stdout cannot be taken: {error}"
-                ));
+                let what = match &self.http {
+                    Some(address) => format!("cannot serve at {address}"),
+                    None => "stdin and stdout cannot be taken".to_owned(),
+                };
+                output::tell(&format!("belay serve: {what}: {error}"));
                 exit::LOST
             }
         }
     }
+
+    async fn serve_http(&self, address: &str) -> io::Result<()> {
+        let mut endpoint = Endpoint::new(demo_server::server()).sse(self.sse);
+        for host in &self.allow_host {
+            endpoint = endpoint.allow_host(host);
+        }
+        for origin in &self.allow_origin {
+            endpoint = endpoint.allow_origin(origin);
+        }
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut listening = endpoint.bind(address).await?;
+        announce(&listening);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut listening => return Ok(()),
+                _ = terminate.recv() => listening.shutdown(),
+                _ = interrupt.recv() => listening.shutdown(),
+            }
+        }
+    }
+}
+
+fn announce(listening: &Listening) {
+    output::tell(&format!("serving at http://{}/mcp", listening.address()));
 }

@@ -32,6 +32,16 @@ pub struct ExchangeId(pub(super) u64);
 impl ExchangeId {
     /// The exchange that is always there.
     pub const LINK: Self = Self(0);
+
+    /// The exchange of this number.
+    pub fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number, which no other exchange of the same engine has.
+    pub fn number(self) -> u64 {
+        self.0
+    }
 }
 
 /// A request that the application wants to make.
@@ -218,7 +228,12 @@ pub enum Transmit {
 pub enum Waiting {
     /// A call of ours.
     Call(CallId),
-    /// The last word on a request, or an error for something that never became one.
+    /// An error for something that never became a request.
+    Refusal {
+        /// The code of the error.
+        code: i64,
+    },
+    /// The last word on a request.
     Answer {
         /// The code of the error, if it is one.
         error: Option<i64>,

@@ -111,6 +111,11 @@ impl Engine {
         self.settle(now);
     }
 
+    /// Whether this exchange is open, or broken and able to come back.
+    pub fn is_open(&self, exchange: ExchangeId) -> bool {
+        self.exchanges.get(exchange).is_some()
+    }
+
     pub(super) fn open_exchange(&mut self, purpose: Purpose) -> ExchangeId {
         self.last_exchange += 1;
         let id = ExchangeId(self.last_exchange);

@@ -300,6 +300,15 @@ impl Engine {
         self.handlers.running() + self.handlers.listens()
     }
 
+    /// Whether nothing goes on: no request in either direction, no exchange but the one that is always
+    /// there, no handler that was not dropped.
+    pub fn is_idle(&self) -> bool {
+        self.requests.calls().is_empty()
+            && self.requests.all_serving().is_empty()
+            && self.handlers.not_aborted().is_empty()
+            && self.exchanges.iter().all(|(id, _)| id == ExchangeId::LINK)
+    }
+
     /// How the other side introduced itself in the handshake: to a server the parameters of
     /// `initialize`, to a client the answer to its own. A modern client introduces itself with every
     /// request instead.

@@ -5,6 +5,8 @@
 
 use bytes::Bytes;
 
+use crate::types::error_code;
+
 use super::exchange::{Frame, Owner, Purpose, Queue};
 use super::planted::{Bug, planted};
 use super::{
@@ -31,7 +33,10 @@ impl Engine {
         let frame = self.exchanges.get(exchange)?.queue.waiting().next()?;
         Some(match frame.owner {
             Owner::Call(call) => Waiting::Call(call),
-            Owner::Answer(_) | Owner::Refusal => Waiting::Answer { error: frame.error },
+            Owner::Answer(_) => Waiting::Answer { error: frame.error },
+            Owner::Refusal => Waiting::Refusal {
+                code: frame.error.unwrap_or(error_code::INTERNAL_ERROR),
+            },
             Owner::Cancel(_) | Owner::Word(_) | Owner::Nobody => Waiting::Notice,
         })
     }

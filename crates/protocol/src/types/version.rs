@@ -64,6 +64,12 @@ impl ProtocolVersion {
         self == Self::V2025_03_26
     }
 
+    /// Whether a server begins an event stream with an event that says nothing, so that the stream can
+    /// be resumed from its very beginning. Older clients take it for a broken message.
+    pub fn greets_streams(self) -> bool {
+        self == Self::V2025_11_25
+    }
+
     /// The date that names it on the wire.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use belay_protocol::engine::{Incoming, RequestKey, StopCause};
 use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
+use belay_protocol::types::error_code;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
 
@@ -50,7 +51,8 @@ pub(super) struct Running {
 pub(crate) struct Presence {
     link: Arc<Link>,
     key: RequestKey,
-    /// What it takes to run, given back when it is gone.
+    /// What it takes to run, given back when it is gone: the link's own, and one more.
+    _admitted: Vec<OwnedSemaphorePermit>,
     permit: OnceLock<OwnedSemaphorePermit>,
 }
 
@@ -73,10 +75,16 @@ impl Link {
     /// Starts a handler.
     pub(super) fn start(self: &Arc<Self>, app: &Arc<dyn App>, incoming: Incoming) {
         let key = incoming.key;
+        let Some(admitted) = self.pass_gates() else {
+            let problem = "overloaded: too many requests are running; send it again later";
+            let error = ErrorObject::new(error_code::OVERLOADED, problem);
+            return self.tell(|engine, now| engine.respond(now, key, Err(error)));
+        };
         let stop = StopToken::default();
         let presence = Arc::new(Presence {
             link: self.clone(),
             key,
+            _admitted: admitted,
             permit: OnceLock::new(),
         });
         let running = Running {
@@ -108,6 +116,12 @@ impl Link {
         if let Some(running) = self.lock().running.get_mut(&key) {
             running.task = Some(task.abort_handle());
         }
+    }
+
+    /// Whether one handler more may run; with what it has to give back.
+    fn pass_gates(&self) -> Option<Vec<OwnedSemaphorePermit>> {
+        let gates = self.gates.iter().cloned();
+        gates.map(|gate| gate.try_acquire_owned().ok()).collect()
     }
 
     /// Fires a handler's token.

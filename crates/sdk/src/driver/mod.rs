@@ -10,12 +10,13 @@
 
 mod handlers;
 mod io;
+mod ports;
 mod run;
 mod stop;
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use belay_protocol::engine::{
@@ -24,7 +25,7 @@ use belay_protocol::engine::{
 };
 use belay_protocol::jsonrpc::RawJson;
 use belay_protocol::types::{ProgressParams, ProtocolVersion};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -32,10 +33,12 @@ pub use handlers::LayerFuture;
 pub(crate) use handlers::{Answer, App, BoxFuture, Presence, Request, fenced};
 pub use io::Passed;
 pub(crate) use io::Tap;
-pub(crate) use run::{Ends, Process, launch};
+pub(crate) use ports::{Carried, Turn};
+pub(crate) use run::{Driven, Ends, Process, Until, launch, turn};
 pub(crate) use stop::StopToken;
 
 use handlers::Running;
+use ports::Port;
 
 pub(crate) const LINK: ExchangeId = ExchangeId::LINK;
 
@@ -53,9 +56,13 @@ pub(crate) struct Link {
     /// Something was written or withdrawn, so there may be room for more; or somebody who waits for
     /// room should stop.
     room: Notify,
-    closed: watch::Sender<Option<Closed>>,
+    /// Why it is closed, once it is, and who waits to know.
+    closed: OnceLock<Closed>,
+    closing: Notify,
     /// Every task of this link but the driver's own.
     tasks: TaskTracker,
+    /// How many handlers there may be, beyond the engine's own limit.
+    gates: Vec<Arc<Semaphore>>,
     origin: Instant,
 }
 
@@ -70,6 +77,9 @@ struct State {
     waiters: HashMap<CallId, Waiter>,
     running: HashMap<RequestKey, Running>,
     connecting: Option<oneshot::Sender<Result<Connected, Outcome>>>,
+    ports: HashMap<ExchangeId, Port>,
+    last_carrier: u64,
+    unopened: Vec<ExchangeId>,
 }
 
 /// Whoever waits for the end of a call.
@@ -79,18 +89,32 @@ struct Waiter {
 }
 
 impl Link {
-    pub(crate) fn new(config: Config) -> Arc<Self> {
+    pub(crate) fn new(config: impl Into<Arc<Config>>) -> Arc<Self> {
+        Self::within(config, TaskTracker::new(), Vec::new())
+    }
+
+    /// One of many links of a server: they share what counts tasks, and what limits handlers.
+    pub(crate) fn within(
+        config: impl Into<Arc<Config>>,
+        tasks: TaskTracker,
+        gates: Vec<Arc<Semaphore>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
                 engine: Engine::new(config),
                 waiters: HashMap::new(),
                 running: HashMap::new(),
                 connecting: None,
+                ports: HashMap::new(),
+                last_carrier: 0,
+                unopened: Vec::new(),
             }),
             wake: Notify::new(),
             room: Notify::new(),
-            closed: watch::Sender::new(None),
-            tasks: TaskTracker::new(),
+            closed: OnceLock::new(),
+            closing: Notify::new(),
+            tasks,
+            gates,
             origin: Instant::now(),
         })
     }
@@ -107,11 +131,15 @@ impl Link {
 
     /// Tells the engine something, and wakes the driver.
     fn tell<T>(&self, tell: impl FnOnce(&mut Engine, Time) -> T) -> T {
-        let told = {
+        let (told, waker) = {
             let mut state = self.lock();
             let now = self.now();
-            tell(&mut state.engine, now)
+            let told = tell(&mut state.engine, now);
+            (told, state.route())
         };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         self.wake.notify_one();
         told
     }
@@ -124,6 +152,7 @@ impl Link {
         let now = self.now();
         state.connecting = Some(done);
         state.engine.connect(now, mode);
+        state.route();
         connected
     }
 
@@ -168,11 +197,9 @@ impl Link {
 
     /// The first cause stands.
     fn say_closed(&self, cause: Loss) {
-        self.closed.send_if_modified(|closed| {
-            let first = closed.is_none();
-            closed.get_or_insert(Closed { cause });
-            first
-        });
+        if self.closed.set(Closed { cause }).is_ok() {
+            self.closing.notify_waiters();
+        }
     }
 
     /// Begins a call. Its end comes through the channel; if that breaks, the driver is gone.
@@ -194,6 +221,7 @@ impl Link {
             if let Some(reason) = cancelled {
                 state.engine.cancel(now, id, reason.as_deref());
             }
+            state.route();
             id
         };
         self.wake.notify_one();
@@ -259,17 +287,9 @@ impl Link {
     ) -> Result<(), Rejection> {
         loop {
             let room = self.room.notified();
-            let said = {
-                let mut state = self.lock();
-                let now = self.now();
-                say(&mut state.engine, now)
-            };
-            match said {
+            match self.tell(&mut say) {
                 Err(Rejection::QueueFull { .. }) => room.await,
-                said => {
-                    self.wake.notify_one();
-                    return said;
-                }
+                said => return said,
             }
         }
     }
@@ -330,13 +350,26 @@ impl Link {
 
     /// Why it is closed, once it is.
     pub(crate) async fn closed(&self) -> Closed {
-        let mut closed = self.closed.subscribe();
-        match closed.wait_for(Option::is_some).await.as_deref() {
-            Ok(Some(closed)) => closed.clone(),
-            _ => Closed {
-                cause: LossKind::ClosedByUs.into(),
-            },
+        loop {
+            // First in line, then look: what is said in between is not missed.
+            let mut closing = std::pin::pin!(self.closing.notified());
+            closing.as_mut().enable();
+            if let Some(closed) = self.closed.get() {
+                return closed.clone();
+            }
+            closing.await;
         }
+    }
+
+    /// The whole of it is gone.
+    pub(crate) fn lose(&self, cause: Loss) {
+        self.tell(|engine, now| engine.handle_link_lost(now, cause));
+        self.room.notify_waiters();
+    }
+
+    /// The tracker that counts the tasks of this link.
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
     }
 
     #[cfg(all(feature = "stdio", feature = "client", unix))]
@@ -366,7 +399,7 @@ impl Link {
     }
 
     /// Acts upon everything that has happened. Only the driver calls this.
-    fn dispatch(self: &Arc<Self>, app: &Arc<dyn App>) {
+    pub(crate) fn dispatch(self: &Arc<Self>, app: &Arc<dyn App>) {
         while let Some(event) = self.next_event() {
             match event {
                 Event::Connected(connected) => self.opened(Ok(connected)),
@@ -397,10 +430,15 @@ impl Link {
     }
 
     fn next_event(&self) -> Option<Event> {
-        let mut state = self.lock();
-        // There is one exchange, and the driver looks at its queue by itself.
-        while state.engine.poll_transmit().is_some() {}
-        state.engine.poll_event()
+        let (event, waker) = {
+            let mut state = self.lock();
+            let waker = state.route();
+            (state.engine.poll_event(), waker)
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        event
     }
 
     fn opened(&self, how: Result<Connected, Outcome>) {

@@ -91,7 +91,7 @@ where
         }
         tokio::select! {
             biased;
-            loss = ending.wait() => link.lose(&mut io, loss).await,
+            loss = ending.wait() => link.lose_pipe(&mut io, loss).await,
             () = &mut timer, if deadline.is_some() => {
                 link.tell(|engine, now| engine.handle_timeout(now));
             }
@@ -120,8 +120,46 @@ where
     }
 }
 
+/// How long a link without a pipe is turned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Until {
+    /// Until it is closed: it belongs to a session, or to a client.
+    Closed,
+    /// Until nothing goes on: it belongs to a single POST.
+    Idle,
+}
+
+/// Turns a link that has no pipe: handlers start and stop, deadlines pass. What
+/// comes and goes on its exchanges is up to those who carry them.
+///
+/// # Cancel safety
+///
+/// Dropping it leaves the link as it is; whoever goes on turning it loses nothing.
+pub(crate) async fn turn(link: &Arc<Link>, app: &Arc<dyn App>, until: Until) {
+    let mut timer = std::pin::pin!(sleep_until(Instant::now()));
+    loop {
+        link.dispatch(app);
+        if link.reached(until) {
+            return link.dispatch(app);
+        }
+        let deadline = link.deadline();
+        if let Some(deadline) = deadline
+            && deadline != timer.deadline()
+        {
+            timer.as_mut().reset(deadline);
+        }
+        tokio::select! {
+            biased;
+            () = &mut timer, if deadline.is_some() => {
+                link.tell(|engine, now| engine.handle_timeout(now));
+            }
+            () = link.wake.notified() => {}
+        }
+    }
+}
+
 /// A link that is being driven. When it is not any more, everybody is told.
-struct Driven(Arc<Link>);
+pub(crate) struct Driven(pub(crate) Arc<Link>);
 
 impl Drop for Driven {
     fn drop(&mut self) {
@@ -178,6 +216,11 @@ impl Ending {
 }
 
 impl Link {
+    pub(crate) fn reached(&self, until: Until) -> bool {
+        let state = self.lock();
+        state.engine.is_closed() || (until == Until::Idle && state.engine.is_idle())
+    }
+
     fn deadline(&self) -> Option<Instant> {
         let due = self.lock().engine.poll_timeout()?;
         // What is too far away to be told will not be seen to pass.
@@ -217,7 +260,7 @@ impl Link {
 
     /// The link is gone. What is already in the pipe is read first (**typed-end**); but somebody
     /// else may hold the pipe open, so its end is not waited for.
-    async fn lose<R, W>(&self, io: &mut Io<R, W>, loss: Loss)
+    async fn lose_pipe<R, W>(&self, io: &mut Io<R, W>, loss: Loss)
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,

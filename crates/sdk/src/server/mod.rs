@@ -1,6 +1,7 @@
 //! A server: what it offers, and where it serves it.
 
 mod blocking;
+mod books;
 mod layer;
 #[cfg(feature = "macros")]
 mod produced;
@@ -27,6 +28,9 @@ use tokio::task::JoinHandle;
 use crate::context::Context;
 use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, launch};
 
+pub use books::Books;
+#[cfg(feature = "http")]
+pub(crate) use books::Entry;
 pub use layer::{Next, ServerLayer};
 pub use reply::{IntoToolResult, Json};
 pub use tool_error::ToolError;
@@ -55,6 +59,7 @@ pub struct Server {
     limits: Limits,
     deadlines: Deadlines,
     spans: Spans,
+    books: Books,
 }
 
 impl Server {
@@ -70,6 +75,7 @@ impl Server {
             limits: defaults.limits,
             deadlines: defaults.deadlines,
             spans: defaults.spans,
+            books: Books::default(),
         }
     }
 
@@ -110,6 +116,11 @@ impl Server {
         self
     }
 
+    /// The books of all its connections.
+    pub fn books(&self) -> Books {
+        self.books.clone()
+    }
+
     /// The tools, which can be changed while the server runs.
     pub fn tools(&self) -> Tools {
         self.tools.clone()
@@ -127,31 +138,45 @@ impl Server {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let link = Link::new(self.config());
+        let link = Link::new(self.config(Wire::Pipe));
         self.tools.serve_on(&link);
-        let app: Arc<dyn App> = Arc::new(Routes {
-            info: self.info.clone(),
-            tools: self.tools.clone(),
-            layers: self.layers.as_slice().into(),
-        });
         let ends = Ends {
             reader,
             writer,
             exit: None,
-            keep: None,
+            keep: Some(Box::new(self.books.enter(&link))),
             process: None,
             tap: None,
         };
-        let driver = launch(&link, ends, app);
+        let driver = launch(&link, ends, self.app());
         Serving { link, driver }
     }
 
-    fn config(&self) -> Config {
+    /// What serves the requests of a link.
+    pub(crate) fn app(&self) -> Arc<dyn App> {
+        Arc::new(Routes {
+            info: self.info.clone(),
+            tools: self.tools.clone(),
+            layers: self.layers.as_slice().into(),
+        })
+    }
+
+    /// The longest message that is read, and how deep it may be nested.
+    pub(crate) fn reading_limits(&self) -> (usize, usize) {
+        (self.limits.received_bytes, self.limits.depth)
+    }
+
+    pub(crate) fn resume_window(&self) -> Option<std::time::Duration> {
+        self.spans.resume_window
+    }
+
+    /// What an engine is told.
+    pub(crate) fn config(&self, wire: Wire) -> Config {
         let mut capabilities = ServerCapabilities::new();
         let mut tools = ListCapability::new();
         tools.list_changed = Some(true);
         capabilities.tools = Some(tools);
-        let mut config = Config::server(self.info.clone(), capabilities.clone(), Wire::Pipe);
+        let mut config = Config::server(self.info.clone(), capabilities.clone(), wire);
         config.identity = Identity::Server {
             info: self.info.clone(),
             capabilities,

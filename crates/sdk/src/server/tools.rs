@@ -291,9 +291,12 @@ impl Tools {
     }
 
     /// A connection that wants to know of changes.
-    pub(super) fn serve_on(&self, link: &Arc<Link>) {
+    pub(crate) fn serve_on(&self, link: &Arc<Link>) {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-        inner.links.retain(|link| link.strong_count() > 0);
+        // Now and then is enough: there may be thousands.
+        if inner.links.len() == inner.links.capacity() {
+            inner.links.retain(|link| link.strong_count() > 0);
+        }
         inner.links.push(Arc::downgrade(link));
     }
 

@@ -2,6 +2,8 @@
 
 #[cfg(all(feature = "stdio", feature = "client", unix))]
 pub(crate) mod child;
+#[cfg(feature = "http")]
+pub(crate) mod http;
 pub(crate) mod memory;
 #[cfg(all(feature = "stdio", feature = "server", unix))]
 pub(crate) mod stdio;

@@ -724,9 +724,7 @@ fn what_waits_first_is_told_apart() {
     assert_eq!(desk.engine.first_waiting(link), Some(failed));
     desk.written();
     desk.hear(r#"{"jsonrpc":"2.0","id":3,"method":7}"#);
-    let refused = Waiting::Answer {
-        error: Some(-32600),
-    };
+    let refused = Waiting::Refusal { code: -32600 };
     assert_eq!(desk.engine.first_waiting(link), Some(refused));
 
     let (desk, call, exchange) = posted(Era::Modern);

@@ -1,0 +1,277 @@
+//! Exchanges on HTTP. Each that is open has a port: the place where whoever carries it waits for
+//! something to write, and learns that it is over.
+//!
+//! The port says nothing about requests. It knows a waker, and how its exchange was closed.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use belay_protocol::engine::{
+    Closing, ExchangeId, Loss, LossKind, Role, Transmit, Waiting, Wire,
+};
+use belay_protocol::jsonrpc::{DecodeError, Message};
+use bytes::Bytes;
+
+use super::{Link, State};
+
+/// One open exchange.
+#[derive(Default)]
+pub(super) struct Port {
+    /// Who carries it: a stream that is resumed has a new carrier, and the old one is told to go.
+    carrier: u64,
+    /// Whether the carrier is there.
+    carried: bool,
+    waker: Option<Waker>,
+    closed: Option<Closing>,
+}
+
+/// What there is to do on an exchange.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    /// There is something to write.
+    Write(Waiting),
+    /// It is over.
+    Over(Closing),
+    /// Somebody else carries it now.
+    Replaced,
+}
+
+impl State {
+    /// Carries out what the engine wants of the transport. Gives back a waker for whoever has
+    /// something to do; it is to be woken outside the lock.
+    pub(super) fn route(&mut self) -> Option<Waker> {
+        let mut first = None;
+        let opens_exchanges = self.opens_exchanges();
+        while let Some(transmit) = self.engine.poll_transmit() {
+            let exchange = match transmit {
+                Transmit::Write(exchange) => exchange,
+                Transmit::Close { exchange, how } => {
+                    self.close_port(exchange, how);
+                    exchange
+                }
+            };
+            match self.ports.get_mut(&exchange) {
+                Some(port) => match (port.waker.take(), &first) {
+                    (waker, None) => first = waker,
+                    (Some(waker), Some(_)) => waker.wake(),
+                    (None, _) => {}
+                },
+                None if transmit == Transmit::Write(exchange) && opens_exchanges => {
+                    self.unopened.push(exchange);
+                }
+                None => self.unopened.retain(|unopened| *unopened != exchange),
+            }
+        }
+        first
+    }
+
+    fn close_port(&mut self, exchange: ExchangeId, how: Closing) {
+        if let Some(port) = self.ports.get_mut(&exchange) {
+            port.closed = Some(how);
+            if !port.carried {
+                self.ports.remove(&exchange);
+            }
+        }
+    }
+
+    /// On a pipe there is nothing to open, and a server's exchanges are opened by the peer.
+    fn opens_exchanges(&self) -> bool {
+        let config = self.engine.config();
+        config.wire == Wire::Http && config.role() == Role::Client
+    }
+}
+
+impl Link {
+    /// The peer has opened an exchange.
+    pub(crate) fn exchange_opened(self: &Arc<Self>) -> Carried {
+        let exchange = self.lock().engine.handle_exchange_opened();
+        self.carry(exchange)
+    }
+
+    /// Carries an exchange from now on. Whoever carried it before is told to go.
+    pub(crate) fn carry(self: &Arc<Self>, exchange: ExchangeId) -> Carried {
+        let (carrier, before) = {
+            let mut state = self.lock();
+            state.last_carrier += 1;
+            let carrier = state.last_carrier;
+            let port = state.ports.entry(exchange).or_default();
+            port.carrier = carrier;
+            port.carried = true;
+            (carrier, port.waker.take())
+        };
+        if let Some(before) = before {
+            before.wake();
+        }
+        Carried {
+            link: self.clone(),
+            exchange,
+            carrier,
+            begun: false,
+        }
+    }
+
+    /// Whether this exchange is open, carried or not.
+    pub(crate) fn knows(&self, exchange: ExchangeId) -> bool {
+        self.lock().ports.contains_key(&exchange)
+    }
+
+    /// Whether somebody carries this exchange.
+    pub(crate) fn is_carried(&self, exchange: ExchangeId) -> bool {
+        let state = self.lock();
+        state.ports.get(&exchange).is_some_and(|port| port.carried)
+    }
+
+    /// The exchanges that the engine wants opened.
+    pub(crate) fn unopened(&self) -> Vec<ExchangeId> {
+        std::mem::take(&mut self.lock().unopened)
+    }
+}
+
+/// An exchange, for whoever carries it. Dropping it tells the engine that the stream is gone, unless
+/// the exchange is over: what that means, the engine knows.
+pub(crate) struct Carried {
+    link: Arc<Link>,
+    exchange: ExchangeId,
+    carrier: u64,
+    begun: bool,
+}
+
+impl Carried {
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    pub(crate) fn exchange(&self) -> ExchangeId {
+        self.exchange
+    }
+
+    /// A message has arrived on it, or something that is none.
+    pub(crate) fn deliver(&self, message: Result<Message, DecodeError>) {
+        let exchange = self.exchange;
+        self.link.tell(|engine, now| match message {
+            Ok(message) => engine.handle_message(now, exchange, message),
+            Err(error) => {
+                tracing::debug!(%error, "a message was malformed (smallest-scope)");
+                engine.handle_malformed(now, exchange, &error);
+            }
+        });
+    }
+
+    /// No more messages will arrive on it.
+    pub(crate) fn input_ended(&self) {
+        let exchange = self.exchange;
+        self.link
+            .tell(|engine, now| engine.handle_input_ended(now, exchange));
+    }
+
+    /// A broken stream is whole again, or a GET stream is open.
+    pub(crate) fn resumed(&self) {
+        let exchange = self.exchange;
+        self.link
+            .tell(|engine, now| engine.handle_exchange_resumed(now, exchange));
+    }
+
+    /// What is next. Whoever is polled last is woken.
+    pub(crate) fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<Turn> {
+        let mut state = self.link.lock();
+        let state = &mut *state;
+        let port = state.ports.get_mut(&self.exchange);
+        let Some(port) = port.filter(|port| port.carrier == self.carrier) else {
+            return Poll::Ready(Turn::Replaced);
+        };
+        if let Some(waiting) = state.engine.first_waiting(self.exchange) {
+            return Poll::Ready(Turn::Write(waiting));
+        }
+        if let Some(how) = port.closed {
+            return Poll::Ready(Turn::Over(how));
+        }
+        // The GET stream and a pipe have no end of their own.
+        if state.engine.is_closed() {
+            return Poll::Ready(Turn::Over(Closing::Finished));
+        }
+        match &mut port.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => port.waker = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// What would be taken, to look at.
+    pub(crate) fn peek(&self) -> Option<Bytes> {
+        let state = self.link.lock();
+        state.engine.queued(self.exchange).next().cloned()
+    }
+
+    /// Takes the first frame that waits: from now on it counts as written. The one before it is
+    /// done.
+    pub(crate) fn take(&mut self) -> Option<Bytes> {
+        self.written();
+        let exchange = self.exchange;
+        let frame = self
+            .link
+            .tell(|engine, now| engine.begin_write(now, exchange));
+        self.begun = frame.is_some();
+        frame
+    }
+
+    /// What was taken last has left.
+    pub(crate) fn written(&mut self) {
+        if std::mem::take(&mut self.begun) {
+            let exchange = self.exchange;
+            self.link
+                .tell(|engine, now| engine.handle_write_done(now, exchange));
+            self.link.room.notify_waiters();
+        }
+    }
+
+    /// What was taken last did not arrive.
+    pub(crate) fn not_taken(&mut self, cause: Loss) {
+        if std::mem::take(&mut self.begun) {
+            let exchange = self.exchange;
+            self.link
+                .tell(|engine, now| engine.handle_write_failed(now, exchange, cause));
+        }
+    }
+
+    /// The stream is gone, and that is why. If it is `resumable`, it is still carried: it is being
+    /// asked for again.
+    pub(crate) fn lost(&self, cause: Loss, resumable: bool) {
+        let exchange = self.exchange;
+        self.link
+            .tell(|engine, now| engine.handle_exchange_lost(now, exchange, cause, resumable));
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        let waker = {
+            let mut state = self.link.lock();
+            let state = &mut *state;
+            let Some(port) = state.ports.get_mut(&self.exchange) else {
+                return;
+            };
+            if port.carrier != self.carrier {
+                return;
+            }
+            port.carried = false;
+            port.waker = None;
+            let over = port.closed.is_some();
+            if !over {
+                let now = self.link.now();
+                let cause = LossKind::EndOfStream.into();
+                state
+                    .engine
+                    .handle_exchange_lost(now, self.exchange, cause, false);
+            }
+            // One that waits to be resumed keeps its port; the GET stream gets a new one.
+            if over || self.exchange == ExchangeId::LINK || !state.engine.is_open(self.exchange) {
+                state.ports.remove(&self.exchange);
+            }
+            state.route()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        self.link.wake.notify_one();
+    }
+}

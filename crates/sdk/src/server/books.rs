@@ -1,0 +1,141 @@
+//! The books of a server: every link that it serves, and every one that it has served.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belay_protocol::engine::{Ledger, Shutdown};
+use tokio::sync::Notify;
+
+use crate::driver::Link;
+
+/// The books of a server, for all its connections: how many requests began, how each ended, how
+/// many run (**ledger**).
+///
+/// ```
+/// let server = belay::Server::new("example", "1.0.0");
+/// let books = server.books();
+/// let requests = books.ledger().requests;
+/// assert_eq!(requests.started(), requests.ended() + requests.in_flight());
+/// ```
+#[derive(Clone, Default)]
+pub struct Books {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    links: Mutex<Links>,
+    /// Told when the last link is over.
+    empty: Notify,
+}
+
+#[derive(Default)]
+struct Links {
+    open: HashMap<usize, Arc<Link>>,
+    past: Ledger,
+    closing: bool,
+}
+
+impl Books {
+    /// How many requests began, and how each ended.
+    pub fn ledger(&self) -> Ledger {
+        let links = self.links();
+        let mut ledger = links.past.clone();
+        for link in links.open.values() {
+            ledger += &link.ledger();
+        }
+        ledger
+    }
+
+    /// How many handlers exist on connections that are open: running, or being stopped.
+    pub fn handlers(&self) -> usize {
+        let links = self.links();
+        links.open.values().map(|link| link.handlers()).sum()
+    }
+
+    fn links(&self) -> MutexGuard<'_, Links> {
+        self.inner
+            .links
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A link begins. It is over when what is given back is dropped.
+    pub(crate) fn enter(&self, link: &Arc<Link>) -> Entry {
+        let closing = {
+            let mut links = self.links();
+            links.open.insert(address(link), link.clone());
+            links.closing
+        };
+        // It has come while everybody else was told.
+        if closing {
+            link.shutdown(Shutdown::Drain);
+        }
+        Entry {
+            books: self.clone(),
+            link: link.clone(),
+        }
+    }
+
+    /// Begins to end everything, or ends the time for it.
+    pub(crate) fn end(&self, how: Shutdown) {
+        let open: Vec<Arc<Link>> = {
+            let mut links = self.links();
+            links.closing = true;
+            links.open.values().cloned().collect()
+        };
+        for link in open {
+            link.shutdown(how);
+        }
+    }
+
+    /// Waits until all links are over. Each sees to that by itself, within its time.
+    pub(crate) async fn closed(&self) {
+        loop {
+            let mut empty = std::pin::pin!(self.inner.empty.notified());
+            empty.as_mut().enable();
+            if self.links().open.is_empty() {
+                return;
+            }
+            empty.await;
+        }
+    }
+}
+
+impl fmt::Debug for Books {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Books")
+            .field("requests", &self.ledger().requests)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A link that is in the books. What it did stays there.
+pub(crate) struct Entry {
+    books: Books,
+    link: Arc<Link>,
+}
+
+impl Entry {
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut links = self.books.links();
+        links.open.remove(&address(&self.link));
+        links.past += &self.link.ledger();
+        let empty = links.open.is_empty();
+        drop(links);
+        if empty {
+            self.books.inner.empty.notify_waiters();
+        }
+    }
+}
+
+fn address(link: &Arc<Link>) -> usize {
+    Arc::as_ptr(link).addr()
+}

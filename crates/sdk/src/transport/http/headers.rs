@@ -1,0 +1,194 @@
+//! The headers that MCP adds to HTTP, and those it is strict about.
+
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+
+/// The session that a legacy request belongs to.
+pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// The revision that a request is made in.
+pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// What is asked. Modern only.
+pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+/// Of which tool, prompt or resource it is asked. Modern only.
+pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// Where a stream broke.
+pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+pub(crate) const BOTH: HeaderValue =
+    HeaderValue::from_static("application/json, text/event-stream");
+
+/// A header that may be there once. `Err` if it is there more often, or is not text.
+pub(crate) fn single<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'a str>, NotOne> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| NotOne),
+        (Some(_), Some(_)) => Err(NotOne),
+    }
+}
+
+/// A header came twice, or is not plain text.
+#[derive(Debug)]
+pub(crate) struct NotOne;
+
+/// Whether the body is of this media type, whatever parameters it has.
+pub(crate) fn content_is(headers: &HeaderMap, media_type: &str) -> bool {
+    match single(headers, &CONTENT_TYPE) {
+        Ok(Some(value)) => essence(value).eq_ignore_ascii_case(media_type),
+        _ => false,
+    }
+}
+
+/// Whether an answer of this media type is welcome. Whoever says nothing takes everything.
+pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
+    let mut values = headers.get_all(ACCEPT).iter().peekable();
+    if values.peek().is_none() {
+        return true;
+    }
+    let (kind, _) = media_type.split_once('/').unwrap_or((media_type, ""));
+    values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter(|range| !is_refused(range))
+        .map(essence)
+        .any(|range| {
+            range.eq_ignore_ascii_case(media_type)
+                || range == "*/*"
+                || range
+                    .strip_suffix("/*")
+                    .is_some_and(|range| range.eq_ignore_ascii_case(kind))
+        })
+}
+
+/// `text/html;q=0` is not wanted at all.
+fn is_refused(range: &str) -> bool {
+    let mut parameters = range.split(';').skip(1).map(str::trim);
+    parameters.any(|parameter| {
+        let quality = parameter.strip_prefix("q=").map(str::parse::<f32>);
+        quality.is_some_and(|quality| quality == Ok(0.0))
+    })
+}
+
+fn essence(value: &str) -> &str {
+    value.split(';').next().unwrap_or_default().trim()
+}
+
+/// How a text stands in a header: as it is if that is safe, else in base64 between markers. What
+/// only looks like the latter is encoded, too (2026-07-28, Value Encoding).
+pub(crate) fn encode(text: &str) -> HeaderValue {
+    let safe = text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'))
+        && text.trim() == text
+        && !(text.starts_with(PREFIX) && text.ends_with(SUFFIX));
+    let value = match safe {
+        true => text.to_owned(),
+        false => format!("{PREFIX}{}{SUFFIX}", base64(text.as_bytes())),
+    };
+    HeaderValue::from_str(&value).expect("only visible ASCII, spaces and tabs are left")
+}
+
+/// The text that stands in a header; `None` if it is malformed.
+pub(crate) fn decode(value: &str) -> Option<String> {
+    let inside = value
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.strip_suffix(SUFFIX));
+    match inside {
+        None => Some(value.to_owned()),
+        Some(inside) => String::from_utf8(unbase64(inside)?).ok(),
+    }
+}
+
+const PREFIX: &str = "=?base64?";
+const SUFFIX: &str = "?=";
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let group = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = ALPHABET[(group >> (18 - 6 * place) & 63) as usize];
+            text.push(match place <= chunk.len() {
+                true => char::from(digit),
+                false => '=',
+            });
+        }
+    }
+    text
+}
+
+fn unbase64(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=').as_bytes();
+    let padding = text.len() - digits.len();
+    if !text.len().is_multiple_of(4) || padding > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for chunk in digits.chunks(4) {
+        let mut group = 0;
+        for digit in chunk {
+            let value = ALPHABET.iter().position(|known| known == digit)?;
+            group = group << 6 | u32::try_from(value).ok()?;
+        }
+        group <<= 6 * (4 - chunk.len());
+        let [_, first, second, third] = group.to_be_bytes();
+        bytes.extend_from_slice(&[first, second, third][..chunk.len() - 1]);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_examples_of_the_specification() {
+        for (text, header) in [
+            ("us-west1", "us-west1"),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            (
+                "=?base64?literal?=",
+                "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=",
+            ),
+        ] {
+            assert_eq!(encode(text), header);
+            assert_eq!(decode(header).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn every_length_comes_back() {
+        for length in 0..70 {
+            let bytes: Vec<u8> = (0..length).map(|byte| byte * 3).collect();
+            assert_eq!(unbase64(&base64(&bytes)), Some(bytes));
+        }
+    }
+
+    #[test]
+    fn what_is_no_base64_is_refused() {
+        for text in ["=?base64?A?=", "=?base64?AAAA=?=", "=?base64?A*==?=", "=?base64?/w==?="] {
+            assert_eq!(decode(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn accept_is_read_with_ranges_and_qualities() {
+        let accepts = |value: &'static str, media_type| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(value));
+            super::accepts(&headers, media_type)
+        };
+        assert!(accepts("application/json, text/event-stream", "text/event-stream"));
+        assert!(accepts("*/*", "text/event-stream"));
+        assert!(accepts("Application/*;q=0.5", "application/json"));
+        assert!(!accepts("application/*", "text/event-stream"));
+        assert!(!accepts("application/json;q=0, text/html", "application/json"));
+        assert!(super::accepts(&HeaderMap::new(), "application/json"));
+    }
+}

@@ -1,0 +1,6 @@
+//! Streamable HTTP in both eras, and the event streams of 2024-11-05.
+
+mod executor;
+mod headers;
+#[cfg(feature = "server")]
+pub(crate) mod server;

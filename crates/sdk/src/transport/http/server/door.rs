@@ -1,0 +1,245 @@
+//! The door: what is asked of a request before anybody looks into it.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HOST, ORIGIN};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use http_body::Body;
+use std::future::poll_fn;
+use std::pin::pin;
+
+use super::refusal::Refusal;
+use super::super::headers::{self, single};
+
+/// Which names this server answers to, and which pages may speak to it. A browser can be made to
+/// send requests to any address under any name (DNS rebinding); it cannot be made to lie about the
+/// name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    hosts: Vec<Authority>,
+    origins: Vec<String>,
+}
+
+impl Names {
+    pub(super) fn allow_host(&mut self, host: &str) -> bool {
+        let parsed = Authority::parse(host);
+        let valid = parsed.is_some();
+        self.hosts.extend(parsed);
+        valid
+    }
+
+    pub(super) fn allow_origin(&mut self, origin: &str) {
+        self.origins.push(origin.trim_end_matches('/').to_ascii_lowercase());
+    }
+
+    pub(super) fn has_hosts(&self) -> bool {
+        !self.hosts.is_empty()
+    }
+
+    /// The name it was asked under, and the page that asks, if one does.
+    pub(super) fn check(&self, parts: &Parts) -> Result<(), Refusal> {
+        let named = single(&parts.headers, &HOST);
+        let named = named.map_err(|_| foreign_host("there is more than one `Host` header"))?;
+        let authority = parts.uri.authority().map(http::uri::Authority::as_str);
+        if named.is_none() && authority.is_none() {
+            return Err(foreign_host("there is no `Host` header"));
+        }
+        for name in [named, authority].into_iter().flatten() {
+            let allowed = Authority::parse(name).is_some_and(|name| self.answers_to(&name));
+            if !allowed {
+                return Err(foreign_host(&format!("this server is not called {name:?}")));
+            }
+        }
+        match single(&parts.headers, &ORIGIN) {
+            Ok(None) => Ok(()),
+            Ok(Some(origin)) if self.welcomes(origin) => Ok(()),
+            Ok(Some(origin)) => Err(foreign_origin(&format!("{origin:?} is not welcome"))),
+            Err(_) => Err(foreign_origin("there is more than one `Origin` header")),
+        }
+    }
+
+    /// Unless it was told its names, a server answers to those of this machine alone.
+    fn answers_to(&self, name: &Authority) -> bool {
+        match self.hosts.is_empty() {
+            true => name.is_loopback(),
+            false => self.hosts.iter().any(|host| host.covers(name)),
+        }
+    }
+
+    fn welcomes(&self, origin: &str) -> bool {
+        let origin = origin.to_ascii_lowercase();
+        if self.origins.contains(&origin) {
+            return true;
+        }
+        let rest = origin
+            .strip_prefix("http://")
+            .or_else(|| origin.strip_prefix("https://"));
+        let name = rest.and_then(Authority::parse);
+        name.is_some_and(|name| self.answers_to(&name))
+    }
+}
+
+fn foreign_host(problem: &str) -> Refusal {
+    let hint = "name it with `allow_host` if it is (`--allow-host`)";
+    Refusal::new(StatusCode::FORBIDDEN, format!("{problem}; {hint}"))
+}
+
+fn foreign_origin(problem: &str) -> Refusal {
+    let hint = "allow it with `allow_origin` if it is yours (`--allow-origin`)";
+    Refusal::new(StatusCode::FORBIDDEN, format!("`Origin`: {problem}; {hint}"))
+}
+
+/// `host` or `host:port`, in lower case and without a dot at its end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Authority {
+    host: String,
+    port: Option<u16>,
+}
+
+impl Authority {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.to_ascii_lowercase();
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, rest) = rest.split_once(']')?;
+                host.parse::<std::net::Ipv6Addr>().ok()?;
+                let port = match rest {
+                    "" => None,
+                    rest => Some(rest.strip_prefix(':')?),
+                };
+                (host.to_owned(), port)
+            }
+            None => {
+                let (host, port) = match text.split_once(':') {
+                    Some((host, port)) => (host, Some(port)),
+                    None => (text.as_str(), None),
+                };
+                let host = host.strip_suffix('.').unwrap_or(host);
+                let valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+                if host.is_empty() || !host.bytes().all(valid) {
+                    return None;
+                }
+                (host.to_owned(), port)
+            }
+        };
+        let port = match port {
+            None => None,
+            Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => Some(port.parse().ok()?),
+            Some(_) => return None,
+        };
+        Some(Self { host, port })
+    }
+
+    fn is_loopback(&self) -> bool {
+        self.host == "localhost"
+            || self
+                .host
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback())
+    }
+
+    /// A name without a port covers it on every port.
+    fn covers(&self, other: &Self) -> bool {
+        self.host == other.host && (self.port.is_none() || self.port == other.port)
+    }
+}
+
+/// What is posted must be JSON: a page cannot send that to a foreign server without asking first.
+pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Refusal> {
+    if !headers::content_is(headers, "application/json") {
+        let problem = "post `Content-Type: application/json`";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem));
+    }
+    if headers.contains_key(CONTENT_ENCODING) {
+        let problem = "post without `Content-Encoding`";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem));
+    }
+    Ok(())
+}
+
+/// An answer may be one or the other, so both must be welcome.
+pub(super) fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
+    let welcome = |media_type| headers::accepts(headers, media_type);
+    match welcome("application/json") && welcome("text/event-stream") {
+        true => Ok(()),
+        false => {
+            let problem = "send `Accept: application/json, text/event-stream`";
+            Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, problem))
+        }
+    }
+}
+
+/// The answer to a GET is a stream.
+pub(super) fn check_stream_accept(headers: &HeaderMap) -> Result<(), Refusal> {
+    match headers::accepts(headers, "text/event-stream") {
+        true => Ok(()),
+        false => {
+            let problem = "send `Accept: text/event-stream`";
+            Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, problem))
+        }
+    }
+}
+
+/// Reads a body, and counts while it does: nobody's word is taken for its length.
+pub(super) async fn read_body<B>(
+    headers: &HeaderMap,
+    body: B,
+    limit: usize,
+    within: Duration,
+) -> Result<Bytes, Refusal>
+where
+    B: Body,
+    B::Data: bytes::Buf,
+{
+    let too_long = || {
+        let problem = format!("the body is longer than {limit} bytes");
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, problem)
+    };
+    let announced = headers.get(CONTENT_LENGTH);
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(too_long());
+    }
+    let mut body = pin!(body);
+    let reading = async {
+        // Most come in one piece, which need not be copied.
+        let mut first = Bytes::new();
+        let mut rest = BytesMut::new();
+        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+            let frame = frame.map_err(|_| {
+                let problem = "the body broke off";
+                Refusal::new(StatusCode::BAD_REQUEST, problem)
+            })?;
+            let Ok(mut data) = frame.into_data() else {
+                continue;
+            };
+            let length = bytes::Buf::remaining(&data);
+            if first.len() + rest.len() + length > limit {
+                return Err(too_long());
+            }
+            let data = bytes::Buf::copy_to_bytes(&mut data, length);
+            match first.is_empty() && rest.is_empty() {
+                true => first = data,
+                false => {
+                    if rest.is_empty() {
+                        rest.extend_from_slice(&std::mem::take(&mut first));
+                    }
+                    rest.extend_from_slice(&data);
+                }
+            }
+        }
+        Ok(match rest.is_empty() {
+            true => first,
+            false => rest.freeze(),
+        })
+    };
+    match tokio::time::timeout(within, reading).await {
+        Ok(read) => read,
+        Err(_) => {
+            let problem = format!("the body took longer than {within:?}");
+            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, problem))
+        }
+    }
+}

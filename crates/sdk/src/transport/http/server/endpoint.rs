@@ -1,0 +1,205 @@
+//! What a server on HTTP is told before it begins.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::door::Names;
+use super::events::{EventStore, MemoryEvents};
+use super::service::HttpService;
+use super::shared::Shared;
+use crate::server::Server;
+
+/// A server as a service of hyper's or axum's, with all that is usual; see [`Endpoint`] for what is
+/// not.
+///
+/// ```no_run
+/// # fn example(server: belay::Server) {
+/// let service = belay::http::service(server);
+/// // axum: Router::new().route_service("/mcp", service)
+/// # }
+/// ```
+pub fn service(server: impl Into<Server>) -> HttpService {
+    Endpoint::new(server).service()
+}
+
+/// A server on HTTP, and how it behaves there.
+///
+/// ```
+/// use belay::Server;
+/// use belay::http::Endpoint;
+/// use std::time::Duration;
+///
+/// let service = Endpoint::new(Server::new("example", "1.0.0"))
+///     .allow_host("mcp.example.com")
+///     .session_idle(Duration::from_secs(60))
+///     .service();
+/// ```
+#[must_use = "an endpoint does nothing until it serves"]
+pub struct Endpoint {
+    server: Server,
+    pub(super) options: Options,
+    events: Option<Arc<dyn EventStore>>,
+}
+
+/// How a server on HTTP behaves.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    pub(super) names: Names,
+    pub(super) sse: bool,
+    pub(super) sessionless: bool,
+    pub(super) body_bytes: usize,
+    pub(super) depth: usize,
+    pub(super) body_within: Duration,
+    pub(super) head_after: Duration,
+    pub(super) keep_alive: Duration,
+    pub(super) sessions: usize,
+    pub(super) session_idle: Duration,
+    pub(super) in_flight: usize,
+    pub(super) in_flight_per_connection: usize,
+    pub(super) header_bytes: usize,
+    pub(super) headers: usize,
+    pub(super) header_within: Duration,
+    pub(super) write_stall: Duration,
+}
+
+impl Endpoint {
+    /// A server with the defaults: it answers to the names of this machine alone.
+    pub fn new(server: impl Into<Server>) -> Self {
+        let server = server.into();
+        let (body_bytes, depth) = server.reading_limits();
+        Self {
+            server,
+            events: None,
+            options: Options {
+                names: Names::default(),
+                sse: false,
+                sessionless: false,
+                body_bytes,
+                depth,
+                body_within: Duration::from_secs(30),
+                head_after: Duration::from_millis(250),
+                keep_alive: Duration::from_secs(15),
+                sessions: 10_000,
+                session_idle: Duration::from_secs(300),
+                in_flight: 4096,
+                in_flight_per_connection: 128,
+                header_bytes: 32 << 10,
+                headers: 64,
+                header_within: Duration::from_secs(10),
+                write_stall: Duration::from_secs(10),
+            },
+        }
+    }
+
+    /// Answers to this name, `host` or `host:port`, and to no other that was not said. Without any,
+    /// it answers to `localhost` and loopback addresses.
+    ///
+    /// # Panics
+    ///
+    /// If that is no name of a host.
+    pub fn allow_host(mut self, host: &str) -> Self {
+        assert!(self.options.names.allow_host(host), "{host:?} is no host");
+        self
+    }
+
+    /// Lets pages of this origin speak to it, such as `https://app.example.com`. Those of its own
+    /// names always may.
+    pub fn allow_origin(mut self, origin: &str) -> Self {
+        self.options.names.allow_origin(origin);
+        self
+    }
+
+    /// Serves the transport of 2024-11-05 beside the others, at `/sse` and `/messages`.
+    pub fn sse(mut self, sse: bool) -> Self {
+        self.options.sse = sse;
+        self
+    }
+
+    /// Gives legacy clients no sessions: each POST is served by itself, nothing is resumed, and the
+    /// end of a stream is the end of its request. For servers behind a load balancer that does not
+    /// keep clients where they were.
+    pub fn sessionless(mut self) -> Self {
+        self.options.sessionless = true;
+        self
+    }
+
+    /// How many legacy sessions there may be. One more is refused with 503.
+    pub fn sessions(mut self, limit: usize) -> Self {
+        self.options.sessions = limit;
+        self
+    }
+
+    /// After how long an unused legacy session is over. One that works on something is in use.
+    pub fn session_idle(mut self, span: Duration) -> Self {
+        self.options.session_idle = span;
+        self
+    }
+
+    /// How many handlers may run at once in all. One more is refused with 503.
+    pub fn in_flight(mut self, limit: usize) -> Self {
+        self.options.in_flight = limit;
+        self
+    }
+
+    /// How many handlers may run at once for one connection. One more is refused with 429.
+    pub fn in_flight_per_connection(mut self, limit: usize) -> Self {
+        self.options.in_flight_per_connection = limit;
+        self
+    }
+
+    /// After how long an answer becomes a stream, so that whoever waits sees that something lives.
+    pub fn head_after(mut self, span: Duration) -> Self {
+        self.options.head_after = span;
+        self
+    }
+
+    /// After how much silence at most something is said on a stream.
+    pub fn keep_alive(mut self, span: Duration) -> Self {
+        self.options.keep_alive = span;
+        self
+    }
+
+    /// How long the headers and the body of a request may take.
+    pub fn read_timeouts(mut self, headers: Duration, body: Duration) -> Self {
+        self.options.header_within = headers;
+        self.options.body_within = body;
+        self
+    }
+
+    /// After how long a connection is closed whose other side reads nothing.
+    pub fn write_stall(mut self, span: Duration) -> Self {
+        self.options.write_stall = span;
+        self
+    }
+
+    /// Where events are kept for legacy streams that break. In memory by default: 64 MiB in all,
+    /// each for as long as a stream may be resumed.
+    pub fn events(mut self, store: impl EventStore) -> Self {
+        self.events = Some(Arc::new(store));
+        self
+    }
+
+    /// As a service of hyper's or axum's. Requests are taken on every path.
+    pub fn service(self) -> HttpService {
+        HttpService::new(self.shared())
+    }
+
+    pub(super) fn shared(self) -> Arc<Shared> {
+        let window = self.server.resume_window();
+        let events = self.events.unwrap_or_else(|| {
+            let span = window.unwrap_or(Duration::MAX);
+            Arc::new(MemoryEvents::new(64 << 20, span))
+        });
+        Shared::new(self.server, self.options, events)
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("server", &self.server)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

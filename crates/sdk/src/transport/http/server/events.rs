@@ -1,0 +1,265 @@
+//! What was said on the streams of legacy sessions, so that one that broke can be resumed.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use belay_protocol::engine::ExchangeId;
+use belay_protocol::framing::SseEvent;
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::session::SessionId;
+
+/// Keeps events for streams that break and come back. Legacy only: a modern stream is not resumed.
+///
+/// It is asked while a stream is written, so it must not take long.
+pub trait EventStore: Send + Sync + 'static {
+    /// Keeps an event; tells its number, which must be one more than that of the event before it on
+    /// the same stream. The first one is 1.
+    fn append(&self, stream: StreamId<'_>, event: &Bytes) -> u64;
+
+    /// The events after this one, in order. `None` if some of them are not there any more: a stream
+    /// with a hole is worse than none.
+    fn after(&self, stream: StreamId<'_>, number: u64) -> Option<Vec<Bytes>>;
+
+    /// A session is over.
+    fn forget(&self, session: &str);
+}
+
+/// A stream of a session. The session is a secret: whoever knows it can speak for its owner.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct StreamId<'a> {
+    /// The id of the session.
+    pub session: &'a str,
+    /// The number of the stream in it.
+    pub number: u64,
+}
+
+impl std::fmt::Debug for StreamId<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "StreamId({})", self.number)
+    }
+}
+
+/// Keeps events in memory: up to a number of bytes in all, for a while, oldest out first.
+///
+/// ```
+/// use belay::http::MemoryEvents;
+/// use std::time::Duration;
+///
+/// let events = MemoryEvents::new(16 << 20, Duration::from_secs(60));
+/// ```
+#[derive(Debug)]
+pub struct MemoryEvents {
+    limit: usize,
+    span: Duration,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default, Debug)]
+struct Kept {
+    sessions: HashMap<String, HashMap<u64, Stream>>,
+    /// Which to drop next. What is named here may be gone already.
+    oldest: VecDeque<(Instant, String, u64)>,
+    bytes: usize,
+}
+
+#[derive(Default, Debug)]
+struct Stream {
+    /// How many were dropped.
+    dropped: u64,
+    events: VecDeque<Bytes>,
+}
+
+impl MemoryEvents {
+    /// Keeps this many bytes at most, each event for this long at most.
+    pub fn new(limit: usize, span: Duration) -> Self {
+        Self {
+            limit,
+            span,
+            kept: Mutex::default(),
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EventStore for MemoryEvents {
+    fn append(&self, stream: StreamId<'_>, event: &Bytes) -> u64 {
+        let now = Instant::now();
+        let mut kept = self.kept();
+        kept.bytes += event.len();
+        let session = match kept.sessions.get_mut(stream.session) {
+            Some(session) => session,
+            None => kept.sessions.entry(stream.session.to_owned()).or_default(),
+        };
+        let events = session.entry(stream.number).or_default();
+        events.events.push_back(event.clone());
+        let number = events.dropped + events.events.len() as u64;
+        let named = stream.session.to_owned();
+        kept.oldest.push_back((now, named, stream.number));
+        while kept.bytes > self.limit
+            || kept
+                .oldest
+                .front()
+                .is_some_and(|(since, ..)| now.duration_since(*since) > self.span)
+        {
+            kept.drop_oldest();
+        }
+        number
+    }
+
+    fn after(&self, stream: StreamId<'_>, number: u64) -> Option<Vec<Bytes>> {
+        let kept = self.kept();
+        let events = kept.sessions.get(stream.session)?.get(&stream.number);
+        let Some(events) = events else {
+            // Nothing was said on it yet.
+            return (number == 0).then(Vec::new);
+        };
+        let skip = number.checked_sub(events.dropped)?;
+        let skip = usize::try_from(skip).ok()?;
+        (skip <= events.events.len()).then(|| events.events.iter().skip(skip).cloned().collect())
+    }
+
+    fn forget(&self, session: &str) {
+        let mut kept = self.kept();
+        if let Some(streams) = kept.sessions.remove(session) {
+            let events = streams.values().flat_map(|stream| &stream.events);
+            kept.bytes -= events.map(Bytes::len).sum::<usize>();
+            kept.oldest.retain(|(_, of, _)| of != session);
+        }
+    }
+}
+
+impl Kept {
+    fn drop_oldest(&mut self) {
+        let Some((_, session, number)) = self.oldest.pop_front() else {
+            return;
+        };
+        let stream = self
+            .sessions
+            .get_mut(&session)
+            .and_then(|streams| streams.get_mut(&number));
+        if let Some(stream) = stream
+            && let Some(event) = stream.events.pop_front()
+        {
+            stream.dropped += 1;
+            self.bytes -= event.len();
+        }
+    }
+}
+
+/// Numbers the events of one stream, and keeps them.
+pub(super) struct Numbering {
+    store: Arc<dyn EventStore>,
+    session: SessionId,
+    stream: ExchangeId,
+}
+
+impl Numbering {
+    pub(super) fn new(store: Arc<dyn EventStore>, session: SessionId, stream: ExchangeId) -> Self {
+        Self {
+            store,
+            session,
+            stream,
+        }
+    }
+
+    /// Keeps an event; tells its id.
+    pub(super) fn next(&mut self, event: &Bytes) -> String {
+        let number = self.store.append(self.stream_id(), event);
+        event_id(self.stream, number)
+    }
+
+    /// An event without a message, so that a stream can be resumed from its very beginning.
+    pub(super) fn greeting(&self) -> Bytes {
+        SseEvent {
+            id: Some(event_id(self.stream, 0)),
+            ..SseEvent::default()
+        }
+        .encode()
+    }
+
+    /// What came after an event, as it went out.
+    pub(super) fn missed(&self, number: u64) -> Option<Vec<Bytes>> {
+        let events = self.store.after(self.stream_id(), number)?;
+        let numbers = number + 1..;
+        let again = events.into_iter().zip(numbers).map(|(event, number)| {
+            SseEvent {
+                id: Some(event_id(self.stream, number)),
+                ..SseEvent::message(event)
+            }
+            .encode()
+        });
+        Some(again.collect())
+    }
+
+    fn stream_id(&self) -> StreamId<'_> {
+        StreamId {
+            session: self.session.as_str(),
+            number: self.stream.number(),
+        }
+    }
+}
+
+fn event_id(stream: ExchangeId, number: u64) -> String {
+    format!("{}-{number}", stream.number())
+}
+
+/// Which stream an event belongs to, and its number there.
+pub(super) fn parse_event_id(id: &str) -> Option<(ExchangeId, u64)> {
+    let (stream, number) = id.split_once('-')?;
+    let stream = ExchangeId::from_number(stream.parse().ok()?);
+    Some((stream, number.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(number: u64) -> StreamId<'static> {
+        let session = "s";
+        StreamId { session, number }
+    }
+
+    #[test]
+    fn events_come_back_in_order_and_by_stream() {
+        let store = MemoryEvents::new(1024, Duration::from_secs(60));
+        for (number, event) in [(1, "a"), (2, "x"), (1, "b"), (1, "c")] {
+            store.append(stream(number), &Bytes::from_static(event.as_bytes()));
+        }
+        assert_eq!(store.after(stream(1), 1).unwrap(), ["b", "c"]);
+        assert_eq!(store.after(stream(2), 0).unwrap(), ["x"]);
+        assert_eq!(store.after(stream(1), 3).unwrap(), [""; 0]);
+        assert_eq!(store.after(stream(1), 4), None, "that was never said");
+        store.forget("s");
+        assert_eq!(store.after(stream(1), 1), None);
+        assert_eq!(store.kept().bytes, 0);
+        assert!(store.kept().oldest.is_empty());
+    }
+
+    #[test]
+    fn bounded_the_oldest_go_first_and_a_hole_is_never_hidden() {
+        let store = MemoryEvents::new(10, Duration::from_secs(60));
+        for _ in 0..5 {
+            store.append(stream(1), &Bytes::from_static(b"four"));
+        }
+        assert!(store.kept().bytes <= 10);
+        assert_eq!(store.after(stream(1), 2), None, "the third is gone");
+        assert_eq!(store.after(stream(1), 3).unwrap().len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_too_old_goes() {
+        let store = MemoryEvents::new(1024, Duration::from_secs(60));
+        store.append(stream(1), &Bytes::from_static(b"old"));
+        tokio::time::advance(Duration::from_secs(61)).await;
+        assert_eq!(store.append(stream(1), &Bytes::from_static(b"new")), 2);
+        assert_eq!(store.after(stream(1), 0), None);
+        assert_eq!(store.after(stream(1), 1).unwrap(), ["new"]);
+    }
+}

@@ -1,0 +1,157 @@
+//! A modern POST: an engine, an exchange and a request of its own, and nothing that outlives them.
+//!
+//! ```text
+//!   POST ──► link ──► handler ── answers in time ──► JSON
+//!              │          ├───── says something ───► events, then the answer
+//!              │          └───── takes its time ───► events, then the answer
+//!              └── whoever waits hangs up: the handler is stopped
+//! ```
+//!
+//! Whoever waits for the answer turns the link by the way. Only when there is more to come, or
+//! something is left to be stopped, a task of its own does.
+
+use std::future::{pending, poll_fn};
+use std::sync::Arc;
+
+use belay_protocol::engine::Closing;
+use belay_protocol::jsonrpc::{DecodeError, Message};
+use belay_protocol::types::Era;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response, StatusCode};
+
+use super::super::headers;
+use super::body::{Body, Events};
+use super::refusal::{self, Refusal};
+use super::shared::Shared;
+use crate::driver::{Carried, Driven, Link, Turn, Until, turn};
+use crate::server::Entry;
+
+/// Serves one message by itself.
+pub(super) async fn serve(
+    shared: &Arc<Shared>,
+    link: Arc<Link>,
+    era: Era,
+    message: Result<Message, DecodeError>,
+) -> Response<Body> {
+    let post = Post::new(shared, &link);
+    let mut carried = link.exchange_opened();
+    carried.deliver(message);
+    carried.input_ended();
+    let turning = async {
+        turn(&link, &shared.app, Until::Idle).await;
+        pending().await
+    };
+    let first = tokio::select! {
+        biased;
+        turn = poll_fn(|cx| carried.poll_turn(cx)) => Some(turn),
+        () = turning => None,
+        () = tokio::time::sleep(shared.options.head_after) => None,
+    };
+    match first {
+        Some(Turn::Write(waiting)) if is_last(waiting) => {
+            answer(&mut carried, refusal::status(era, waiting))
+        }
+        Some(Turn::Over(how)) => ended(how),
+        Some(Turn::Write(_) | Turn::Replaced) | None => {
+            post.go_on_in_background();
+            stream(Events::new(carried, shared.options.keep_alive).keeping(shared.stream_opened()))
+        }
+    }
+}
+
+/// Whether this is all that will be said.
+pub(super) fn is_last(waiting: belay_protocol::engine::Waiting) -> bool {
+    use belay_protocol::engine::Waiting;
+    matches!(waiting, Waiting::Answer { .. } | Waiting::Refusal { .. })
+}
+
+/// One message, and that is it.
+pub(super) fn answer(carried: &mut Carried, status: StatusCode) -> Response<Body> {
+    let frame = carried.take().unwrap_or_default();
+    carried.written();
+    let mut response = Response::new(Body::full(frame));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, headers::JSON);
+    headers.extend(refusal::retry_after(status));
+    response
+}
+
+/// There was nothing to say.
+pub(super) fn ended(how: Closing) -> Response<Body> {
+    match how {
+        Closing::Accepted => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::ACCEPTED;
+            response
+        }
+        // A cancelled request ends in good order, with nothing in it (**silence**).
+        Closing::Silent | Closing::Finished => stream(Events::replay(Vec::new())),
+        Closing::Abandoned => Refusal::new(StatusCode::NOT_FOUND, "the session is over").into(),
+    }
+}
+
+pub(super) fn stream(events: Events) -> Response<Body> {
+    let mut response = Response::new(Body::events(events));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, headers::EVENT_STREAM);
+    headers.insert(
+        http::header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache"),
+    );
+    // Proxies are asked not to wait until there is more.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// The link of a POST, while it is there. When nobody turns it any more, somebody else does, until
+/// all that goes on has come to its end.
+struct Post {
+    shared: Arc<Shared>,
+    rest: Option<Rest>,
+}
+
+/// What is left of a link at its end: it is closed, then its books are kept.
+struct Rest {
+    driven: Driven,
+    _entry: Entry,
+}
+
+impl Post {
+    fn new(shared: &Arc<Shared>, link: &Arc<Link>) -> Self {
+        let rest = Rest {
+            driven: Driven(link.clone()),
+            _entry: shared.books.enter(link),
+        };
+        Self {
+            shared: shared.clone(),
+            rest: Some(rest),
+        }
+    }
+
+    fn go_on_in_background(self) {
+        // That is what dropping it does.
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        let Some(rest) = self.rest.take() else {
+            return;
+        };
+        let link = rest.driven.0.clone();
+        link.dispatch(&self.shared.app);
+        if link.reached(Until::Idle) {
+            return;
+        }
+        // If the runtime is gone, so is the link.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let app = self.shared.app.clone();
+            let going_on = async move {
+                let rest = rest;
+                turn(&rest.driven.0, &app, Until::Idle).await;
+            };
+            link.tasks().spawn_on(going_on, &runtime);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! A server on HTTP.
+//!
+//! ```text
+//!   listener  connections, each with its limits
+//!   service   which era a request is of: what the message says decides
+//!   door      who asks, under which name, with what kind of body
+//!   exchange  modern: a POST by itself
+//!   session   legacy: POSTs, a GET stream, streams that are resumed
+//!   body      what goes back: one message, or events
+//! ```
+
+mod body;
+mod connection;
+mod door;
+mod endpoint;
+mod events;
+mod exchange;
+mod listener;
+mod refusal;
+mod service;
+mod session;
+mod shared;
+
+pub use body::Body;
+pub use endpoint::{Endpoint, service};
+pub use events::{EventStore, MemoryEvents, StreamId};
+pub use listener::Listening;
+#[cfg(unix)]
+pub use listener::serve;
+pub use service::{HttpService, Principal};

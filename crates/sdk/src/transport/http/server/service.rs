@@ -1,0 +1,386 @@
+//! Which era a request is of, and who serves it.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use belay_protocol::engine::{Ledger, Shutdown};
+use belay_protocol::jsonrpc::{self, DecodeError, DecodeFault, Message, RawJson};
+use belay_protocol::types::legacy::Initialize;
+use belay_protocol::types::{Era, ProtocolVersion, Request as _, meta_key};
+use bytes::{Buf, Bytes};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use tokio::sync::Semaphore;
+
+use super::super::headers::{self, single};
+use super::body::Body;
+use super::refusal::Refusal;
+use super::shared::{Owner, Shared};
+use super::{door, exchange, session};
+
+/// Who makes a request, as somebody in front of this service has found out: put it into the
+/// request's extensions. A legacy session can only be used by whoever opened it.
+///
+/// ```
+/// let mut request = http::Request::new(());
+/// request.extensions_mut().insert(belay::http::Principal::new("alice"));
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Principal(Arc<str>);
+
+impl Principal {
+    /// Somebody, by a name that nobody else has.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+}
+
+impl fmt::Debug for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Principal(…)")
+    }
+}
+
+/// A server as a service of hyper's or axum's: cheap to clone, and all clones are the same server.
+///
+/// When the last one is dropped, what still runs is stopped. See [`HttpService::shutdown`] for an
+/// end in good order.
+#[derive(Clone)]
+pub struct HttpService {
+    owner: Arc<Owner>,
+    /// What limits the requests of one connection, where that is known.
+    connection: Option<Arc<Semaphore>>,
+}
+
+impl HttpService {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            owner: Arc::new(Owner(shared)),
+            connection: None,
+        }
+    }
+
+    /// The same server, for one connection.
+    pub(super) fn on_connection(&self) -> Self {
+        let limit = self.shared().options.in_flight_per_connection;
+        Self {
+            owner: self.owner.clone(),
+            connection: Some(Arc::new(Semaphore::new(limit))),
+        }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.owner.0
+    }
+
+    /// Shuts down in good order (**orderly-close**), and waits until that is done: new requests are
+    /// refused, running handlers may finish for a while, then they are stopped, and all streams end.
+    /// Whoever accepts connections should stop doing so first.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves the shutdown to go on in the background. Called again, it ends the while.
+    pub async fn shutdown(&self) {
+        self.shared().books.end(Shutdown::Drain);
+        self.shared().books.closed().await;
+    }
+
+    /// How many requests began, and how each ended.
+    pub fn ledger(&self) -> Ledger {
+        self.shared().ledger()
+    }
+
+    /// How many handlers exist: running, or being stopped.
+    pub fn handlers(&self) -> usize {
+        self.shared().running()
+    }
+
+    /// How many legacy sessions are open.
+    pub fn sessions(&self) -> usize {
+        self.shared().sessions.len()
+    }
+
+    /// How many streams are open.
+    pub fn streams(&self) -> usize {
+        self.shared().streams()
+    }
+
+    /// Answers one request.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it is what a disconnect is: a modern request is cancelled, a legacy one can be
+    /// resumed.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+    {
+        let (parts, body) = request.into_parts();
+        match self.route(&parts, body).await {
+            Ok(response) => response,
+            Err(refusal) => refusal.into(),
+        }
+    }
+
+    async fn route<B>(&self, parts: &Parts, body: B) -> Result<Response<Body>, Refusal>
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+    {
+        self.shared().options.names.check(parts)?;
+        match parts.method {
+            Method::POST => self.post(parts, body).await,
+            Method::GET => {
+                self.check_sessions()?;
+                door::check_stream_accept(&parts.headers)?;
+                self.session(parts)?.listen(self.shared(), &parts.headers)
+            }
+            Method::DELETE => {
+                self.check_sessions()?;
+                self.session(parts)?.end(self.shared());
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = StatusCode::NO_CONTENT;
+                Ok(response)
+            }
+            _ => Err(Refusal::method_not_allowed(self.allowed())),
+        }
+    }
+
+    fn allowed(&self) -> &'static str {
+        match self.shared().options.sessionless {
+            true => "POST",
+            false => "POST, GET, DELETE",
+        }
+    }
+
+    /// GET and DELETE are about sessions.
+    fn check_sessions(&self) -> Result<(), Refusal> {
+        match self.shared().options.sessionless {
+            true => Err(Refusal::method_not_allowed(self.allowed())),
+            false => Ok(()),
+        }
+    }
+
+    fn session(&self, parts: &Parts) -> Result<Arc<session::Session>, Refusal> {
+        check_version(&parts.headers)?;
+        let principal = parts.extensions.get();
+        self.shared().sessions.find(&parts.headers, principal)
+    }
+
+    async fn post<B>(&self, parts: &Parts, body: B) -> Result<Response<Body>, Refusal>
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+    {
+        let (shared, headers) = (self.shared(), &parts.headers);
+        door::check_content(headers)?;
+        door::check_accept(headers)?;
+        let options = &shared.options;
+        let body = door::read_body(headers, body, options.body_bytes, options.body_within).await?;
+        if jsonrpc::is_batch(&body) {
+            return self.batch(parts, &body).await;
+        }
+        let message = jsonrpc::decode(&body, options.depth);
+        if let Ok(Message::Request(request)) = &message
+            && shared.is_full()
+        {
+            let problem = "overloaded: too many requests are running; send it again later";
+            let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem);
+            return Err(refusal.about(&request.id));
+        }
+        match Kind::of(headers, &message) {
+            Kind::Modern => {
+                check_modern(headers, &message)?;
+                let link = shared.modern_link(self.connection.as_ref());
+                Ok(exchange::serve(shared, link, Era::Modern, message).await)
+            }
+            Kind::Initialize if !options.sessionless => {
+                check_version(headers)?;
+                let principal = parts.extensions.get().cloned();
+                session::open(shared, principal, message).await
+            }
+            Kind::Session if !options.sessionless => {
+                let session = self.session(parts)?;
+                Ok(session.serve(shared, vec![message]).await)
+            }
+            Kind::Initialize | Kind::Session | Kind::Alone if options.sessionless => {
+                let version = check_version(headers)?;
+                let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
+                let link = match is_initialize(&message) {
+                    true => shared.modern_link(self.connection.as_ref()),
+                    false => shared.lone_link(version, self.connection.as_ref()),
+                };
+                Ok(exchange::serve(shared, link, Era::Legacy, message).await)
+            }
+            // An engine that knows of no handshake tells requests what they lack.
+            _ if matches!(message, Ok(Message::Request(_)) | Err(_)) => {
+                let link = shared.modern_link(self.connection.as_ref());
+                Ok(exchange::serve(shared, link, Era::Modern, message).await)
+            }
+            _ => {
+                let problem = "send `Mcp-Session-Id` as `initialize` gave it, or \
+                               `MCP-Protocol-Version` of a revision without sessions";
+                Err(Refusal::new(StatusCode::BAD_REQUEST, problem))
+            }
+        }
+    }
+
+    /// Only one revision has batches, and only within its sessions.
+    async fn batch(&self, parts: &Parts, body: &Bytes) -> Result<Response<Body>, Refusal> {
+        let refused = |error: DecodeError| {
+            Refusal::with_error(StatusCode::BAD_REQUEST, error.to_error_object())
+        };
+        let not_allowed = || refused(DecodeFault::BatchNotAllowed.into());
+        if !parts.headers.contains_key(headers::SESSION_ID) {
+            return Err(not_allowed());
+        }
+        let session = self.session(parts)?;
+        if !session.version().is_some_and(ProtocolVersion::has_batches) {
+            return Err(not_allowed());
+        }
+        let depth = self.shared().options.depth;
+        let messages = jsonrpc::decode_batch(body, depth).map_err(refused)?;
+        Ok(session.serve(self.shared(), messages).await)
+    }
+}
+
+/// What decides who serves a message.
+enum Kind {
+    /// It says so itself, or its header does.
+    Modern,
+    /// It opens a session.
+    Initialize,
+    /// It names a session.
+    Session,
+    /// It says nothing.
+    Alone,
+}
+
+impl Kind {
+    fn of(headers: &HeaderMap, message: &Result<Message, DecodeError>) -> Self {
+        if meta_version(message).is_some() {
+            return Self::Modern;
+        }
+        if headers.contains_key(headers::SESSION_ID) && !says_modern(headers) {
+            return Self::Session;
+        }
+        if is_initialize(message) {
+            return Self::Initialize;
+        }
+        match says_modern(headers) {
+            true => Self::Modern,
+            false => Self::Alone,
+        }
+    }
+}
+
+fn is_initialize(message: &Result<Message, DecodeError>) -> bool {
+    matches!(message, Ok(Message::Request(request)) if request.method == *Initialize::METHOD)
+}
+
+/// The revision that a message names in its own `_meta`.
+fn meta_version(message: &Result<Message, DecodeError>) -> Option<RawJson> {
+    let Ok(Message::Request(request)) = message else {
+        return None;
+    };
+    let meta = request.params.as_ref()?.field("_meta")?;
+    meta.is_object().then(|| meta.field(meta_key::PROTOCOL_VERSION))?
+}
+
+/// Whether the header names a revision that is not a legacy one.
+fn says_modern(headers: &HeaderMap) -> bool {
+    let Ok(Some(version)) = single(headers, &headers::PROTOCOL_VERSION) else {
+        return false;
+    };
+    let known: Option<ProtocolVersion> = version.parse().ok();
+    known.is_none_or(|version| version.era() == Era::Modern)
+}
+
+/// The legacy revision that the header names, if it names one.
+fn check_version(headers: &HeaderMap) -> Result<Option<ProtocolVersion>, Refusal> {
+    let refused = |problem: &str| Refusal::new(StatusCode::BAD_REQUEST, problem);
+    match single(headers, &headers::PROTOCOL_VERSION) {
+        Ok(None) => Ok(None),
+        Ok(Some(version)) => match version.parse() {
+            Ok(version) => Ok(Some(version)),
+            Err(_) => Err(refused("`MCP-Protocol-Version` names no revision that is spoken here")),
+        },
+        Err(_) => Err(refused("`MCP-Protocol-Version` must be there once")),
+    }
+}
+
+/// What the headers of a modern request say must be what its body says (2026-07-28, Server
+/// Validation): others may have acted upon the headers.
+fn check_modern(
+    headers: &HeaderMap,
+    message: &Result<Message, DecodeError>,
+) -> Result<(), Refusal> {
+    let Ok(Message::Request(request)) = message else {
+        return Ok(());
+    };
+    let check = |header: &http::HeaderName, name: &str, body: &str| {
+        let problem = match single(headers, header) {
+            Ok(Some(value)) if header == headers::NAME => match headers::decode(value) {
+                Some(decoded) if decoded == body => return Ok(()),
+                Some(decoded) => format!("`{name}` is {decoded:?}, and in the body it is {body:?}"),
+                None => format!("`{name}` is not valid base64"),
+            },
+            Ok(Some(value)) if value == body => return Ok(()),
+            Ok(Some(value)) => format!("`{name}` is {value:?}, and in the body it is {body:?}"),
+            Ok(None) => format!("`{name}` is missing; it must be {body:?}, as in the body"),
+            Err(_) => format!("`{name}` must be there once, as plain text"),
+        };
+        Err(Refusal::mismatch(&request.id, problem))
+    };
+    // Without its own word in the body, the engine says what is missing.
+    let Some(version) = meta_version(message) else {
+        return Ok(());
+    };
+    if let Some(version) = version.as_text() {
+        check(&headers::PROTOCOL_VERSION, "MCP-Protocol-Version", &version)?;
+    }
+    check(&headers::METHOD, "Mcp-Method", &request.method)?;
+    let field = match &*request.method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        _ => return Ok(()),
+    };
+    let named = request.params.as_ref().and_then(|params| params.field(field));
+    match named.as_ref().and_then(RawJson::as_text) {
+        Some(named) => check(&headers::NAME, "Mcp-Name", &named),
+        None => Ok(()),
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Buf + Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let this = self.clone();
+        Box::pin(async move { Ok(this.answer(request).await) })
+    }
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService")
+            .field("handlers", &self.handlers())
+            .field("sessions", &self.sessions())
+            .finish_non_exhaustive()
+    }
+}

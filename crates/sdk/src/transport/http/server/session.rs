@@ -1,0 +1,326 @@
+//! Legacy sessions: one engine for as many POSTs as come, a GET stream beside them, and streams that
+//! can be resumed.
+//!
+//! ```text
+//!   initialize ──► open ── DELETE, or nobody for a while ──► over (404 from now on)
+//! ```
+//!
+//! A stream that breaks is no cancellation: its request lives on for the resume window. Then it is
+//! cancelled, and so is everything when the session is over.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belay_protocol::engine::{ExchangeId, LossKind};
+use belay_protocol::jsonrpc::{DecodeError, Message};
+use belay_protocol::types::{Era, ProtocolVersion};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use tokio::time::Instant;
+
+use super::super::headers;
+use super::body::{Body, Events};
+use super::events::{Numbering, parse_event_id};
+use super::exchange::{answer, ended, is_last, stream};
+use super::refusal::{self, Refusal};
+use super::service::Principal;
+use super::shared::Shared;
+use crate::driver::{Carried, Driven, Link, Turn, Until, turn};
+use crate::server::Entry;
+
+/// The name of a session: 128 random bits, which nobody guesses and no log shows.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct SessionId(Arc<str>);
+
+impl SessionId {
+    fn random() -> Result<Self, getrandom::Error> {
+        let mut bits = [0; 16];
+        getrandom::fill(&mut bits)?;
+        let digits: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self(digits.into()))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionId(…)")
+    }
+}
+
+/// All sessions of a server.
+#[derive(Default)]
+pub(super) struct Sessions {
+    open: Mutex<HashMap<SessionId, Arc<Session>>>,
+}
+
+/// One of them.
+pub(super) struct Session {
+    id: SessionId,
+    link: Arc<Link>,
+    /// Whose it is. Nobody else can use it.
+    principal: Option<Principal>,
+    /// How many HTTP requests are open on it.
+    open: AtomicUsize,
+    used: Mutex<Instant>,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// The session that a request names. Somebody else's is as unknown as none.
+    pub(super) fn find(
+        &self,
+        headers: &HeaderMap,
+        principal: Option<&Principal>,
+    ) -> Result<Arc<Session>, Refusal> {
+        let named = headers::single(headers, &headers::SESSION_ID);
+        let Ok(Some(named)) = named else {
+            let problem = "send `Mcp-Session-Id` as `initialize` gave it, once";
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, problem));
+        };
+        let found = self.lock().get(&SessionId(named.into())).cloned();
+        let own = found.filter(|session| session.principal.as_ref() == principal);
+        own.ok_or_else(|| {
+            let problem = "this session is not known, or not any more; begin a new one";
+            Refusal::new(StatusCode::NOT_FOUND, problem)
+        })
+    }
+}
+
+/// Opens a session with the message that asks for one, and answers it.
+pub(super) async fn open(
+    shared: &Arc<Shared>,
+    principal: Option<Principal>,
+    message: Result<Message, DecodeError>,
+) -> Result<Response<Body>, Refusal> {
+    let session = {
+        let mut open = shared.sessions.lock();
+        if open.len() >= shared.options.sessions {
+            let problem = "too many sessions are open; come back later";
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
+        }
+        let id = SessionId::random().map_err(|error| {
+            tracing::error!(%error, "no randomness, no sessions");
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no sessions can be opened")
+        })?;
+        let session = Arc::new(Session {
+            id: id.clone(),
+            link: shared.session_link(),
+            principal,
+            open: AtomicUsize::new(0),
+            used: Mutex::new(Instant::now()),
+        });
+        open.insert(id, session.clone());
+        session
+    };
+    let living = Living {
+        _entry: shared.books.enter(&session.link),
+        shared: shared.clone(),
+        session: session.clone(),
+        driven: Driven(session.link.clone()),
+    };
+    shared.tasks.spawn(async move { living.live().await });
+    let mut response = session.serve(shared, vec![message]).await;
+    match session.link.version() {
+        Some(_) => {
+            let id = HeaderValue::from_str(session.id.as_str()).expect("hexadecimal digits");
+            response.headers_mut().insert(headers::SESSION_ID, id);
+        }
+        // It was refused, so there is nothing to come back to.
+        None => session.link.lose(LossKind::SessionGone.into()),
+    }
+    Ok(response)
+}
+
+impl Session {
+    pub(super) fn version(&self) -> Option<ProtocolVersion> {
+        self.link.version()
+    }
+
+    /// Takes in what was posted, and answers it.
+    pub(super) async fn serve(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        messages: Vec<Result<Message, DecodeError>>,
+    ) -> Response<Body> {
+        let in_use = InUse::new(self);
+        let one = messages.len() == 1;
+        let mut carried = self.link.exchange_opened();
+        for message in messages {
+            carried.deliver(message);
+        }
+        carried.input_ended();
+        let first = tokio::select! {
+            biased;
+            turn = poll_fn(|cx| carried.poll_turn(cx)) => Some(turn),
+            () = tokio::time::sleep(shared.options.head_after) => None,
+        };
+        match first {
+            Some(Turn::Write(waiting)) if one && is_last(waiting) => {
+                answer(&mut carried, refusal::status(Era::Legacy, waiting))
+            }
+            Some(Turn::Over(how)) => ended(how),
+            Some(Turn::Write(_) | Turn::Replaced) | None => {
+                let greets = self.version().is_some_and(ProtocolVersion::greets_streams);
+                let numbering = self.numbering(shared, carried.exchange());
+                let first = greets.then(|| numbering.greeting());
+                self.stream(shared, carried, numbering, in_use, first.into_iter().collect())
+            }
+        }
+    }
+
+    /// GET: what the server says by itself, or the rest of a stream that broke.
+    pub(super) fn listen(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Refusal> {
+        let last = headers::single(headers, &headers::LAST_EVENT_ID);
+        let Ok(last) = last else {
+            let problem = "`Last-Event-ID` is no id of an event";
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, problem));
+        };
+        match last {
+            Some(last) => self.resume(shared, last),
+            None if self.link.is_carried(ExchangeId::LINK) => {
+                let problem = "this session has its GET stream already";
+                Err(Refusal::new(StatusCode::CONFLICT, problem))
+            }
+            None => Ok(self.go_on(shared, ExchangeId::LINK, Vec::new())),
+        }
+    }
+
+    fn resume(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        last: &str,
+    ) -> Result<Response<Body>, Refusal> {
+        let gone = || {
+            let problem = "there is nothing to resume after this event, or not any more";
+            Refusal::new(StatusCode::BAD_REQUEST, problem)
+        };
+        let (exchange, number) = parse_event_id(last).ok_or_else(gone)?;
+        let numbering = self.numbering(shared, exchange);
+        let missed = numbering.missed(number).ok_or_else(gone)?;
+        Ok(match self.link.knows(exchange) || exchange == ExchangeId::LINK {
+            true => self.go_on(shared, exchange, missed),
+            false => stream(Events::replay(missed)),
+        })
+    }
+
+    /// Goes on with a stream, after what was missed of it.
+    fn go_on(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        exchange: ExchangeId,
+        missed: Vec<bytes::Bytes>,
+    ) -> Response<Body> {
+        let in_use = InUse::new(self);
+        let carried = self.link.carry(exchange);
+        carried.resumed();
+        let numbering = self.numbering(shared, exchange);
+        self.stream(shared, carried, numbering, in_use, missed)
+    }
+
+    fn stream(
+        &self,
+        shared: &Arc<Shared>,
+        carried: Carried,
+        numbering: Numbering,
+        in_use: InUse,
+        first: Vec<bytes::Bytes>,
+    ) -> Response<Body> {
+        let events = Events::new(carried, shared.options.keep_alive)
+            .after(first)
+            .numbered(numbering)
+            .keeping((in_use, shared.stream_opened()));
+        stream(events)
+    }
+
+    fn numbering(&self, shared: &Arc<Shared>, exchange: ExchangeId) -> Numbering {
+        Numbering::new(shared.events.clone(), self.id.clone(), exchange)
+    }
+
+    /// DELETE: its handlers stop at once (**stops-with-its-caller**).
+    pub(super) fn end(&self, shared: &Shared) {
+        shared.sessions.lock().remove(&self.id);
+        self.link.lose(LossKind::SessionGone.into());
+    }
+
+    fn used(&self) -> MutexGuard<'_, Instant> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody has used it for so long. One that still works on something is in use.
+    async fn forgotten(&self, span: std::time::Duration) {
+        loop {
+            let until = *self.used() + span;
+            tokio::time::sleep_until(until).await;
+            let busy = self.open.load(Ordering::Relaxed) > 0 || !self.link.reached(Until::Idle);
+            if busy {
+                *self.used() = Instant::now();
+            } else if *self.used() + span <= Instant::now() {
+                return;
+            }
+        }
+    }
+}
+
+/// Turns the link of a session, and sees to its end.
+struct Living {
+    shared: Arc<Shared>,
+    session: Arc<Session>,
+    driven: Driven,
+    _entry: Entry,
+}
+
+impl Living {
+    async fn live(self) {
+        let link = &self.driven.0;
+        tokio::select! {
+            biased;
+            () = turn(link, &self.shared.app, Until::Closed) => return,
+            () = self.session.forgotten(self.shared.options.session_idle) => {}
+        }
+        tracing::debug!("a session was forgotten");
+        self.session.end(&self.shared);
+        turn(link, &self.shared.app, Until::Closed).await;
+    }
+}
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        let id = &self.session.id;
+        self.shared.sessions.lock().remove(id);
+        self.shared.events.forget(id.as_str());
+    }
+}
+
+/// An HTTP request that is open on a session.
+struct InUse(Arc<Session>);
+
+impl InUse {
+    fn new(session: &Arc<Session>) -> Self {
+        session.open.fetch_add(1, Ordering::Relaxed);
+        Self(session.clone())
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        *self.0.used() = Instant::now();
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,143 @@
+//! What all requests of a server have in common.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use belay_protocol::engine::{Config, Ledger, Shutdown, Wire};
+use belay_protocol::types::{Era, ProtocolVersion};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use super::events::EventStore;
+use super::session::Sessions;
+use super::endpoint::Options;
+use crate::driver::{App, Link};
+use crate::server::{Books, Server};
+
+pub(super) struct Shared {
+    server: Server,
+    pub(super) app: Arc<dyn App>,
+    pub(super) options: Options,
+    pub(super) events: Arc<dyn EventStore>,
+    pub(super) sessions: Sessions,
+    pub(super) tasks: TaskTracker,
+    /// What engines are told, made once.
+    configs: Configs,
+    in_flight: Arc<Semaphore>,
+    pub(super) books: Books,
+    streams: Arc<AtomicUsize>,
+}
+
+struct Configs {
+    modern: Arc<Config>,
+    legacy: Arc<Config>,
+    /// For POSTs of legacy clients without a session, by revision.
+    alone: HashMap<ProtocolVersion, Arc<Config>>,
+}
+
+impl Shared {
+    pub(super) fn new(server: Server, options: Options, events: Arc<dyn EventStore>) -> Arc<Self> {
+        let config = server.config(Wire::Http);
+        let legacy = ProtocolVersion::ALL
+            .into_iter()
+            .filter(|version| version.era() == Era::Legacy);
+        let alone = legacy.map(|version| {
+            let mut config = config.clone();
+            config.opened_in = Some(version);
+            // Without a session there is nothing to come back to.
+            config.spans.resume_window = Some(Duration::ZERO);
+            (version, Arc::new(config))
+        });
+        Arc::new(Self {
+            app: server.app(),
+            configs: Configs {
+                alone: alone.collect(),
+                modern: Arc::new(config.clone()),
+                legacy: Arc::new(config),
+            },
+            in_flight: Arc::new(Semaphore::new(options.in_flight)),
+            books: server.books(),
+            server,
+            options,
+            events,
+            sessions: Sessions::default(),
+            tasks: TaskTracker::new(),
+            streams: Arc::default(),
+        })
+    }
+
+    /// The link of a modern POST.
+    pub(super) fn modern_link(&self, connection: Option<&Arc<Semaphore>>) -> Arc<Link> {
+        self.link(&self.configs.modern, connection)
+    }
+
+    /// The link of a POST of a legacy client without a session.
+    pub(super) fn lone_link(
+        &self,
+        version: ProtocolVersion,
+        connection: Option<&Arc<Semaphore>>,
+    ) -> Arc<Link> {
+        let config = self.configs.alone.get(&version);
+        self.link(config.unwrap_or(&self.configs.legacy), connection)
+    }
+
+    /// The link of a legacy session. It is told when something that the server offers changes.
+    pub(super) fn session_link(&self) -> Arc<Link> {
+        let link = self.link(&self.configs.legacy, None);
+        self.server.tools().serve_on(&link);
+        link
+    }
+
+    fn link(&self, config: &Arc<Config>, connection: Option<&Arc<Semaphore>>) -> Arc<Link> {
+        let gates = std::iter::once(&self.in_flight).chain(connection);
+        Link::within(
+            config.clone(),
+            self.tasks.clone(),
+            gates.cloned().collect(),
+        )
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.in_flight.available_permits() == 0
+    }
+
+    /// How many handlers there are, those that were told to stop and have not included.
+    pub(super) fn running(&self) -> usize {
+        let free = self.in_flight.available_permits();
+        self.options.in_flight.saturating_sub(free)
+    }
+
+    pub(super) fn streams(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
+    }
+
+    /// Counts a stream as long as what is given back is kept.
+    pub(super) fn stream_opened(&self) -> OpenStream {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+        OpenStream(self.streams.clone())
+    }
+
+    pub(super) fn ledger(&self) -> Ledger {
+        self.books.ledger()
+    }
+}
+
+/// Whoever uses a server. When nobody does any more, what still runs is stopped, without a drain.
+pub(super) struct Owner(pub(super) Arc<Shared>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.books.end(Shutdown::Now);
+    }
+}
+
+/// A stream that is open.
+pub(super) struct OpenStream(Arc<AtomicUsize>);
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
