@@ -87,8 +87,10 @@ pub(crate) fn server() -> Server {
                 .annotations(|hints| hints.idempotent_hint = Some(true)),
         )
         .tool(
-            Tool::new("ledger", move |_: Context, _: Nothing| ledger(books.clone()))
-                .description("How many requests began, ended and run."),
+            Tool::new("ledger", move |_: Context, _: Nothing| {
+                ledger(books.clone())
+            })
+            .description("How many requests began, ended and run."),
         )
 }
 

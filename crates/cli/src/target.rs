@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use belay::engine::{Deadlines, Mode};
 use belay::types::Tool;
-use belay::{Client, ClientBuilder};
+use belay::{Client, ClientBuilder, Error};
 use clap::{Args, ValueEnum};
 use tokio::time::timeout;
 
@@ -35,6 +35,9 @@ pub(crate) struct Target {
     /// Which era of the protocol to speak
     #[arg(long, value_enum, default_value_t = Era::Auto)]
     era: Era,
+    /// Send a header with every HTTP request
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
+    headers: Vec<(String, String)>,
     /// Set an environment variable of the server
     #[arg(short = 'e', long = "env", value_name = "KEY=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
@@ -68,6 +71,15 @@ enum Era {
     Modern,
 }
 
+/// Where a server is.
+enum Place {
+    Command(Box<Command>),
+    Address {
+        url: String,
+        headers: Vec<(String, String)>,
+    },
+}
+
 /// A server that is there, and the time that is left.
 pub(crate) struct Connected<'a> {
     pub(crate) client: Client,
@@ -91,11 +103,11 @@ impl Target {
     /// Connects to the server of this name, or to the command. What stands in the way has been told.
     pub(crate) async fn connect(&self, name: Option<&str>) -> Result<Connected<'_>, Code> {
         let since = Instant::now();
-        let command = self.command(name);
-        let command = command.map_err(|problem| output::usage(&problem, self.json))?;
+        let place = self.place(name);
+        let place = place.map_err(|problem| output::usage(&problem, self.json))?;
         let bar = Bar::new(self.json);
         let prompt = Arc::new(Prompt::new(bar.clone(), self.json));
-        let connecting = self.builder(&prompt)?.spawn(command);
+        let connecting = self.open(self.builder(&prompt)?, place);
         let patience = self.connect_timeout.min(self.max_time);
         match timeout(patience, connecting).await {
             Ok(Ok(client)) => Ok(Connected {
@@ -115,9 +127,9 @@ impl Target {
 
     /// The tools, without a word about what stands in the way, and without a trace. For completions.
     pub(crate) async fn tools_quietly(&self, name: Option<&str>) -> Option<Vec<Tool>> {
-        let command = self.command(name).ok()?;
+        let place = self.place(name).ok()?;
         let builder = Client::builder("belay", env!("CARGO_PKG_VERSION"));
-        let client = builder.spawn(command).await.ok()?;
+        let client = self.open(builder, place).await.ok()?;
         let tools = client.list_all_tools().await.ok();
         client.kill().await;
         tools
@@ -144,29 +156,54 @@ impl Target {
         Ok(prompt.clone().answer_for(builder))
     }
 
-    fn command(&self, name: Option<&str>) -> Result<Command, String> {
-        let mut command = match (self.command.split_first(), name) {
+    async fn open(&self, mut builder: ClientBuilder, place: Place) -> Result<Client, Error> {
+        match place {
+            Place::Command(command) => builder.spawn(*command).await,
+            Place::Address { url, headers } => {
+                for (name, value) in headers.iter().chain(&self.headers) {
+                    builder = builder.header(name, value);
+                }
+                let builder = builder.connect_timeout(self.connect_timeout);
+                builder.http(&url).await
+            }
+        }
+    }
+
+    fn place(&self, name: Option<&str>) -> Result<Place, String> {
+        let place = match (self.command.split_first(), name) {
             (Some((program, arguments)), _) => {
                 let mut command = Command::new(program);
                 command.args(arguments);
-                command
+                Place::Command(Box::new(command))
             }
             (None, Some(name)) => self.named(name)?,
             (None, None) => return Err(which_server().into()),
         };
+        let Place::Command(mut command) = place else {
+            return match self.environment.is_empty() && self.cwd.is_none() {
+                true => Ok(place),
+                false => Err("-e and --cwd are for servers that are started, not for URLs".into()),
+            };
+        };
+        if !self.headers.is_empty() {
+            return Err("-H is for servers with a URL, not for commands".into());
+        }
         command.envs(self.environment.iter().map(|(key, value)| (key, value)));
         if let Some(folder) = &self.cwd {
             command.current_dir(folder);
         }
-        Ok(command)
+        Ok(Place::Command(command))
     }
 
     /// A server from a host's file.
-    fn named(&self, name: &str) -> Result<Command, String> {
+    fn named(&self, name: &str) -> Result<Place, String> {
         let found = config::find(self.config.as_deref());
         let Some(server) = found.named(name) else {
             if is_url(name) {
-                return Err(format!("{name}: URLs are not supported yet, only commands"));
+                return Ok(Place::Address {
+                    url: name.to_owned(),
+                    headers: Vec::new(),
+                });
             }
             let mut told = format!("there is no server {name:?}");
             let names = found.servers.iter().map(|server| server.name.as_str());
@@ -185,7 +222,10 @@ impl Target {
             format!("server {name:?} in {}: {problem}", server.file.display())
         })?;
         match how {
-            How::Url(_) => Err(format!("{name} has a URL, and URLs are not supported yet")),
+            How::Url { url, headers } => Ok(Place::Address {
+                url,
+                headers: check_headers(headers)?,
+            }),
             How::Command {
                 program,
                 arguments,
@@ -197,7 +237,7 @@ impl Target {
                 if let Some(folder) = folder {
                     command.current_dir(folder);
                 }
-                Ok(command)
+                Ok(Place::Command(Box::new(command)))
             }
         }
     }
@@ -205,11 +245,12 @@ impl Target {
 
 /// What to write if there is no server.
 pub(crate) fn which_server() -> &'static str {
-    "which server? Write its command after `--`, or a name that `belay servers` lists first"
+    "which server? Write its command after `--`, or first its URL, or a name that `belay servers` lists"
 }
 
+/// A name has neither.
 fn is_url(name: &str) -> bool {
-    name.starts_with("http://") || name.starts_with("https://") || name.contains('/')
+    name.contains('/') || name.contains(':')
 }
 
 impl Connected<'_> {
@@ -251,6 +292,36 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok();
     let span = seconds.and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
     span.ok_or_else(|| "expected a number of seconds, such as 5 or 0.5".into())
+}
+
+/// `Name: value`, as curl has it.
+fn header(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once(':').ok_or("expected NAME: VALUE")?;
+    let (name, value) = (pair.0.trim(), pair.1.trim());
+    if !is_header(name, value) {
+        return Err("that cannot stand in a header".into());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn check_headers(
+    headers: impl IntoIterator<Item = (String, String)>,
+) -> Result<Vec<(String, String)>, String> {
+    let headers = headers
+        .into_iter()
+        .map(|(name, value)| match is_header(&name, &value) {
+            true => Ok((name, value)),
+            false => Err(format!(
+                "the header {name:?} has a name or value that cannot be sent"
+            )),
+        });
+    headers.collect()
+}
+
+fn is_header(name: &str, value: &str) -> bool {
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let visible = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
+    !name.is_empty() && name.bytes().all(token) && value.bytes().all(visible)
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

@@ -42,7 +42,7 @@ mod transport;
 
 pub use belay_protocol::{engine, jsonrpc, types};
 pub use call::{Call, Canceller, ClientLayer, InFlight, NextCall, Outgoing};
-#[cfg(all(feature = "stdio", feature = "client", unix))]
+#[cfg(feature = "client")]
 pub use client::supervise::{Restart, Supervision};
 #[cfg(feature = "client")]
 pub use client::{Client, ClientBuilder};
@@ -66,13 +66,15 @@ pub use transport::stdio::serve_stdio;
 /// request lives on for a while, so that it can be resumed.
 #[cfg(feature = "http")]
 pub mod http {
+    #[cfg(feature = "client")]
+    pub use crate::transport::http::client::HttpAnswer;
+    #[cfg(all(feature = "server", unix))]
+    pub use crate::transport::http::server::serve;
     #[cfg(feature = "server")]
     pub use crate::transport::http::server::{
         Body, Endpoint, EventStore, HttpService, Listening, MemoryEvents, Principal, StreamId,
         service,
     };
-    #[cfg(all(feature = "server", unix))]
-    pub use crate::transport::http::server::serve;
 }
 
 /// Marks a method as a tool; see [`server`].

@@ -71,7 +71,7 @@ fn line(server: &Server, hidden: bool) -> String {
 
 fn how(server: &Server) -> String {
     match &server.how {
-        How::Url(url) => url.clone(),
+        How::Url { url, .. } => url.clone(),
         How::Command {
             program, arguments, ..
         } => {
@@ -85,7 +85,7 @@ fn how(server: &Server) -> String {
 fn as_json(server: &Server) -> serde_json::Value {
     let (name, file) = (&server.name, server.file.display().to_string());
     match &server.how {
-        How::Url(url) => json!({ "name": name, "file": file, "url": url }),
+        How::Url { url, .. } => json!({ "name": name, "file": file, "url": url }),
         How::Command {
             program, arguments, ..
         } => json!({ "name": name, "file": file, "command": program, "args": arguments }),

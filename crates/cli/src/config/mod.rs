@@ -28,7 +28,10 @@ pub(crate) enum How {
         environment: BTreeMap<String, String>,
         folder: Option<String>,
     },
-    Url(String),
+    Url {
+        url: String,
+        headers: BTreeMap<String, String>,
+    },
 }
 
 impl How {
@@ -37,7 +40,10 @@ impl How {
         let variable = |name: &str| std::env::var(name).ok();
         let expand = |text: &String| expand::expand(text, &variable);
         match self {
-            Self::Url(url) => expand(url).map(Self::Url),
+            Self::Url { url, headers } => Ok(Self::Url {
+                url: expand(url)?,
+                headers: expand_all(headers, expand)?,
+            }),
             Self::Command {
                 program,
                 arguments,
@@ -46,14 +52,21 @@ impl How {
             } => Ok(Self::Command {
                 program: expand(program)?,
                 arguments: arguments.iter().map(expand).collect::<Result<_, _>>()?,
-                environment: environment
-                    .iter()
-                    .map(|(name, value)| Ok((name.clone(), expand(value)?)))
-                    .collect::<Result<_, String>>()?,
+                environment: expand_all(environment, expand)?,
                 folder: folder.as_ref().map(expand).transpose()?,
             }),
         }
     }
+}
+
+fn expand_all(
+    values: &BTreeMap<String, String>,
+    expand: impl Fn(&String) -> Result<String, String>,
+) -> Result<BTreeMap<String, String>, String> {
+    let expanded = values
+        .iter()
+        .map(|(name, value)| Ok((name.clone(), expand(value)?)));
+    expanded.collect()
 }
 
 /// What is wrong with a file, and where.

@@ -29,6 +29,8 @@ struct Entry {
     cwd: Option<String>,
     #[serde(alias = "httpUrl", alias = "serverUrl")]
     url: Option<String>,
+    #[serde(default, alias = "http_headers")]
+    headers: BTreeMap<String, Scalar>,
 }
 
 /// People write numbers and flags where a text is wanted.
@@ -117,17 +119,21 @@ impl Entry {
             (Some(program), _) => Some(How::Command {
                 program,
                 arguments: self.args,
-                environment: self
-                    .env
-                    .into_iter()
-                    .map(|(name, value)| (name, value.text()))
-                    .collect(),
+                environment: texts(self.env),
                 folder: self.cwd,
             }),
-            (None, Some(url)) => Some(How::Url(url)),
+            (None, Some(url)) => Some(How::Url {
+                url,
+                headers: texts(self.headers),
+            }),
             (None, None) => None,
         }
     }
+}
+
+fn texts(values: BTreeMap<String, Scalar>) -> BTreeMap<String, String> {
+    let texts = values.into_iter().map(|(name, value)| (name, value.text()));
+    texts.collect()
 }
 
 impl Scalar {

@@ -6,33 +6,38 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belay_protocol::engine::{Config, Deadlines, Limits, Mode, Shutdown, Wire};
+use belay_protocol::engine::{Config, Connected, Deadlines, Limits, Mode, Outcome, Shutdown, Wire};
 use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
 use belay_protocol::types::{ClientCapabilities, Implementation, error_code};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::{Client, Established, Held};
 use crate::Error;
 use crate::call::{ClientLayer, Lines, Outlet, Route};
 use crate::context::Context;
-use crate::driver::{Answer, App, BoxFuture, Ends, Link, Passed, Request, Tap, launch};
+use crate::driver::{Answer, App, BoxFuture, Ends, Link, Passed, Process, Request, Tap, launch};
 
 /// Settings of a client, and its handlers for what a legacy server may ask.
 #[must_use = "a builder does nothing until it connects"]
 pub struct ClientBuilder {
     info: Implementation,
     capabilities: ClientCapabilities,
-    mode: Mode,
+    pub(crate) mode: Mode,
     handlers: HashMap<String, Handler>,
     notified: Option<Notified>,
     limits: Option<Limits>,
     deadlines: Deadlines,
     probe: Option<Duration>,
     layers: Vec<Arc<dyn ClientLayer>>,
-    tap: Option<Tap>,
-    #[cfg(all(feature = "stdio", unix))]
+    pub(crate) tap: Option<Tap>,
     pub(crate) supervision: Option<super::supervise::Supervision>,
+    #[cfg(feature = "http")]
+    pub(crate) headers: ::http::HeaderMap,
+    #[cfg(feature = "http")]
+    pub(crate) connect_within: Duration,
 }
 
 type Handler = Arc<dyn Fn(Context, Value) -> BoxFuture<Result<Value, ErrorObject>> + Send + Sync>;
@@ -57,8 +62,11 @@ impl ClientBuilder {
             probe: None,
             layers: Vec::new(),
             tap: None,
-            #[cfg(all(feature = "stdio", unix))]
             supervision: None,
+            #[cfg(feature = "http")]
+            headers: ::http::HeaderMap::new(),
+            #[cfg(feature = "http")]
+            connect_within: Duration::from_secs(10),
         }
     }
 
@@ -149,7 +157,6 @@ impl ClientBuilder {
     }
 
     /// The same settings for another attempt.
-    #[cfg(all(feature = "stdio", unix))]
     pub(crate) fn again(&self, mode: Mode) -> Self {
         Self {
             info: self.info.clone(),
@@ -163,6 +170,10 @@ impl ClientBuilder {
             layers: self.layers.clone(),
             tap: self.tap.clone(),
             supervision: self.supervision.clone(),
+            #[cfg(feature = "http")]
+            headers: self.headers.clone(),
+            #[cfg(feature = "http")]
+            connect_within: self.connect_within,
         }
     }
 
@@ -200,23 +211,22 @@ impl ClientBuilder {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let mut config = Config::client(self.info.clone(), self.capabilities.clone(), Wire::Pipe);
-        if let Some(limits) = &self.limits {
-            config.limits = limits.clone();
-        }
-        config.deadlines = self.deadlines;
-        if let Some(probe) = self.probe {
-            config.spans.probe = probe;
-        }
-        let link = Link::new(config);
-        let app: Arc<dyn App> = Arc::new(Handlers {
-            handlers: self.handlers.clone(),
-            notified: self.notified.clone(),
-        });
+        let link = Link::new(self.config(Wire::Pipe));
         let process = ends.process.clone();
         ends.tap = self.tap.clone();
         let connected = link.connect(self.mode);
-        launch(&link, ends, app);
+        launch(&link, ends, self.app());
+        self.opened(link, connected, process, None).await
+    }
+
+    /// Waits until a conversation is open, and closes its link if it does not come to that.
+    pub(crate) async fn opened(
+        &self,
+        link: Arc<Link>,
+        connected: oneshot::Receiver<Result<Connected, Outcome>>,
+        process: Option<Process>,
+        finished: Option<CancellationToken>,
+    ) -> Result<Established, Error> {
         let opening = CloseUnlessOpened(Some(link.clone()));
         let connected = connected.await.unwrap_or_else(|_| Err(link.lost()))?;
         opening.opened();
@@ -224,7 +234,32 @@ impl ClientBuilder {
             version: connected.version,
             introduction: connected.introduction,
             process,
+            finished,
             link,
+        })
+    }
+
+    /// What an engine is told.
+    pub(crate) fn config(&self, wire: Wire) -> Config {
+        let mut config = Config::client(self.info.clone(), self.capabilities.clone(), wire);
+        if let Some(limits) = &self.limits {
+            config.limits = limits.clone();
+        }
+        config.deadlines = self.deadlines;
+        config.spans.probe = match (self.probe, wire) {
+            (Some(probe), _) => probe,
+            (None, Wire::Pipe) => config.spans.probe,
+            // Silence says nothing about eras there.
+            (None, Wire::Http) => config.spans.initialize,
+        };
+        config
+    }
+
+    /// What serves the requests of a server.
+    pub(crate) fn app(&self) -> Arc<dyn App> {
+        Arc::new(Handlers {
+            handlers: self.handlers.clone(),
+            notified: self.notified.clone(),
         })
     }
 }

@@ -1,7 +1,6 @@
 //! A client: calls, and what a legacy server may ask back.
 
 mod builder;
-#[cfg(all(feature = "stdio", unix))]
 pub(crate) mod supervise;
 
 use std::fmt;
@@ -17,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
 
 use crate::call::Route;
 use crate::driver::{Link, Process};
@@ -51,7 +51,6 @@ pub(crate) enum Held {
     /// One connection.
     One(Arc<Established>),
     /// One connection after another.
-    #[cfg(all(feature = "stdio", unix))]
     Supervised(supervise::Supervised),
 }
 
@@ -61,6 +60,8 @@ pub(crate) struct Established {
     introduction: RawJson,
     version: ProtocolVersion,
     process: Option<Process>,
+    /// Cancelled when nothing is left of it, where that takes longer than its link does.
+    finished: Option<CancellationToken>,
 }
 
 /// Dropping the last client skips the drain: calls are cancelled and announced, and the link goes.
@@ -71,11 +72,18 @@ impl Drop for Established {
 }
 
 impl Established {
+    pub(crate) fn version(&self) -> ProtocolVersion {
+        self.version
+    }
+
     pub(crate) async fn close(&self) -> Loss {
         self.link.shutdown(Shutdown::Drain);
         let cause = self.link.closed().await.cause;
         if let Some(process) = &self.process {
             let _ = process.gone.clone().wait_for(|gone| *gone).await;
+        }
+        if let Some(finished) = &self.finished {
+            finished.cancelled().await;
         }
         cause
     }
@@ -185,7 +193,6 @@ impl Client {
     pub fn ledger(&self) -> Ledger {
         match &self.inner.held {
             Held::One(established) => established.link.ledger(),
-            #[cfg(all(feature = "stdio", unix))]
             Held::Supervised(supervised) => supervised.ledger(),
         }
     }
@@ -194,7 +201,6 @@ impl Client {
     fn established(&self) -> Arc<Established> {
         match &self.inner.held {
             Held::One(established) => established.clone(),
-            #[cfg(all(feature = "stdio", unix))]
             Held::Supervised(supervised) => supervised.established(),
         }
     }
@@ -213,7 +219,6 @@ impl Client {
     pub async fn close(&self) -> Loss {
         match &self.inner.held {
             Held::One(established) => established.close().await,
-            #[cfg(all(feature = "stdio", unix))]
             Held::Supervised(supervised) => supervised.close().await,
         }
     }
@@ -225,7 +230,6 @@ impl Client {
     ///
     /// Dropping it leaves the rest to go on in the background.
     pub async fn kill(&self) -> Loss {
-        #[cfg(all(feature = "stdio", unix))]
         if let Held::Supervised(supervised) = &self.inner.held {
             supervised.stop();
         }
@@ -246,7 +250,6 @@ impl Client {
     pub async fn closed(&self) -> Loss {
         match &self.inner.held {
             Held::One(established) => established.link.closed().await.cause,
-            #[cfg(all(feature = "stdio", unix))]
             Held::Supervised(supervised) => supervised.closed().await,
         }
     }

@@ -12,12 +12,11 @@
 //! New calls wait for the next connection, within their deadlines.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use belay_process::Prepared;
-use belay_protocol::engine::{Ledger, Loss, LossKind, Mode, Outcome, Sent, Shutdown};
-use belay_protocol::types::Era;
+use belay_protocol::engine::{Ledger, Loss, LossKind, Outcome, Sent, Shutdown};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -52,6 +51,8 @@ pub struct Supervision {
     first_delay: Duration,
     longest_delay: Duration,
     told: Option<Arc<dyn Fn(Restart) + Send + Sync>>,
+    /// Only a session that the server has forgotten is begun again.
+    sessions_only: bool,
 }
 
 /// What happens to a server that is supervised.
@@ -81,11 +82,26 @@ impl Default for Supervision {
             first_delay: Duration::from_millis(100),
             longest_delay: Duration::from_secs(10),
             told: None,
+            sessions_only: false,
         }
     }
 }
 
 impl Supervision {
+    /// What every legacy client on HTTP does: a session that is not known any more is begun again.
+    #[cfg(feature = "http")]
+    pub(crate) fn of_sessions() -> Self {
+        Self {
+            first_delay: Duration::from_millis(10),
+            sessions_only: true,
+            ..Self::default()
+        }
+    }
+
+    fn replaces(&self, cause: &Loss) -> bool {
+        !self.sessions_only || cause.kind == LossKind::SessionGone
+    }
+
     /// Five restarts, after 100 ms, 200 ms and so on up to 10 s.
     pub fn new() -> Self {
         Self::default()
@@ -134,30 +150,29 @@ impl fmt::Debug for Supervision {
 }
 
 impl ClientBuilder {
-    /// Starts the server again when it dies. For servers that are child processes: it has no effect
-    /// on a connection over streams of one's own.
+    /// Starts the server again when it dies, or connects to it again. For servers that are child
+    /// processes, and for legacy ones on HTTP, where a connection is a session: it has no effect on a
+    /// connection over streams of one's own.
     pub fn supervise(mut self, supervision: Supervision) -> Self {
         self.supervision = Some(supervision);
         self
     }
 }
 
-/// Starts a server that will be started again.
-pub(crate) async fn start(
-    builder: ClientBuilder,
+/// What opens a connection, and the next one.
+pub(crate) trait Opener: Send + 'static {
+    /// Opens the next one.
+    fn open(&mut self) -> impl Future<Output = Result<Established, Error>> + Send;
+}
+
+/// A client whose connection is replaced when it is lost.
+pub(crate) fn start(
+    builder: &ClientBuilder,
     supervision: Supervision,
-    command: Prepared,
-) -> Result<Client, Error> {
-    let (first, command) = builder
-        .spawn_once(command)
-        .await
-        .map_err(|(error, _)| error)?;
+    first: Established,
+    opener: impl Opener,
+) -> Client {
     let first = Arc::new(first);
-    // What was learnt need not be found out again.
-    let again = builder.again(match first.version.era() {
-        Era::Legacy => Mode::Legacy,
-        Era::Modern => Mode::Modern,
-    });
     let supervisor = Arc::new(Supervisor {
         line: watch::Sender::new(Line::Up(first.clone())),
         books: Mutex::new(Books {
@@ -169,12 +184,12 @@ pub(crate) async fn start(
     });
     let route = builder.route(supervisor.clone());
     // Not a task of any link, since it outlives them. It ends with the client.
-    let watching = tokio::spawn(supervisor.clone().watch(again, command));
+    let watching = tokio::spawn(supervisor.clone().watch(opener));
     let supervised = Supervised {
         supervisor,
         watching,
     };
-    Ok(Client::from_parts(route, Held::Supervised(supervised)))
+    Client::from_parts(route, Held::Supervised(supervised))
 }
 
 /// What a client holds of it. When the client is gone, nothing is started any more.
@@ -251,12 +266,15 @@ struct Books {
 
 impl Supervisor {
     /// Waits for the end of each connection, and opens the next.
-    async fn watch(self: Arc<Self>, builder: ClientBuilder, mut command: Prepared) {
+    async fn watch(self: Arc<Self>, mut opener: impl Opener) {
         // However this ends, and be it with its runtime, nobody waits for another connection.
         let _over = OverWhenDropped(self.clone());
         loop {
             let link = self.books().last.link.clone();
             let mut cause = link.closed().await.cause;
+            if !self.supervision.replaces(&cause) {
+                return self.over(cause);
+            }
             if !self.turn(Line::Down) {
                 return;
             }
@@ -271,15 +289,9 @@ impl Supervisor {
                 self.supervision
                     .tell(Restart::Waiting { cause: told, delay });
                 tokio::time::sleep(delay).await;
-                match builder.spawn_once(command).await {
-                    Ok((next, again)) => {
-                        command = again;
-                        break next;
-                    }
-                    Err((error, again)) => {
-                        command = again;
-                        cause = because(error);
-                    }
+                match opener.open().await {
+                    Ok(next) => break next,
+                    Err(error) => cause = because(error),
                 }
             };
             let next = Arc::new(next);

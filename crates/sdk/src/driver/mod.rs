@@ -34,7 +34,7 @@ pub(crate) use handlers::{Answer, App, BoxFuture, Presence, Request, fenced};
 pub use io::Passed;
 pub(crate) use io::Tap;
 pub(crate) use ports::{Carried, Turn};
-pub(crate) use run::{Driven, Ends, Process, Until, launch, turn};
+pub(crate) use run::{Driven, Ends, Process, Until, launch, turn, turn_with};
 pub(crate) use stop::StopToken;
 
 use handlers::Running;
@@ -334,7 +334,7 @@ impl Link {
     }
 
     /// The longest message that is read, and how deep it may be nested.
-    fn reading_limits(&self) -> (usize, usize) {
+    pub(crate) fn reading_limits(&self) -> (usize, usize) {
         let state = self.lock();
         let limits = &state.engine.config().limits;
         (limits.received_bytes, limits.depth)
@@ -367,12 +367,17 @@ impl Link {
         self.room.notify_waiters();
     }
 
+    /// Whether the server does not know the session any more.
+    pub(crate) fn session_is_gone(&self) -> bool {
+        self.closed_because().kind == LossKind::SessionGone
+    }
+
     /// The tracker that counts the tasks of this link.
     pub(crate) fn tasks(&self) -> &TaskTracker {
         &self.tasks
     }
 
-    #[cfg(all(feature = "stdio", feature = "client", unix))]
+    #[cfg(feature = "client")]
     pub(crate) fn is_closed(&self) -> bool {
         self.lock().engine.closed_because().is_some()
     }

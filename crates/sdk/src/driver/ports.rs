@@ -6,9 +6,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use belay_protocol::engine::{
-    Closing, ExchangeId, Loss, LossKind, Role, Transmit, Waiting, Wire,
-};
+use belay_protocol::engine::{Closing, ExchangeId, Loss, LossKind, Role, Transmit, Waiting, Wire};
 use belay_protocol::jsonrpc::{DecodeError, Message};
 use bytes::Bytes;
 
@@ -65,6 +63,29 @@ impl State {
         first
     }
 
+    /// How an exchange is over, for whoever carries it. Nothing waits on one that is closed.
+    fn is_over(&self, carried: &Carried) -> Option<Turn> {
+        let port = self.ports.get(&carried.exchange);
+        let Some(port) = port.filter(|port| port.carrier == carried.carrier) else {
+            return Some(Turn::Replaced);
+        };
+        if let Some(how) = port.closed {
+            return Some(Turn::Over(how));
+        }
+        // The GET stream and a pipe have no end of their own.
+        let closed = self.engine.is_closed();
+        closed.then_some(Turn::Over(Closing::Finished))
+    }
+
+    fn wake_later(&mut self, exchange: ExchangeId, cx: &Context<'_>) {
+        if let Some(port) = self.ports.get_mut(&exchange) {
+            match &mut port.waker {
+                Some(waker) => waker.clone_from(cx.waker()),
+                None => port.waker = Some(cx.waker().clone()),
+            }
+        }
+    }
+
     fn close_port(&mut self, exchange: ExchangeId, how: Closing) {
         if let Some(port) = self.ports.get_mut(&exchange) {
             port.closed = Some(how);
@@ -110,6 +131,37 @@ impl Link {
         }
     }
 
+    /// A message has arrived on the link's own exchange, or something that is none.
+    pub(crate) fn deliver(&self, message: Result<Message, DecodeError>) {
+        self.deliver_on(ExchangeId::LINK, message);
+    }
+
+    fn deliver_on(&self, exchange: ExchangeId, message: Result<Message, DecodeError>) {
+        self.tell(|engine, now| match message {
+            Ok(message) => engine.handle_message(now, exchange, message),
+            Err(error) => {
+                tracing::debug!(%error, "a message was malformed (smallest-scope)");
+                engine.handle_malformed(now, exchange, &error);
+            }
+        });
+    }
+
+    /// Takes the first frame that waits on an exchange: from now on it counts as written.
+    pub(crate) fn begin_write(&self, exchange: ExchangeId) -> Option<Bytes> {
+        self.tell(|engine, now| engine.begin_write(now, exchange))
+    }
+
+    /// What was taken first has left.
+    pub(crate) fn write_done(&self, exchange: ExchangeId) {
+        self.tell(|engine, now| engine.handle_write_done(now, exchange));
+        self.room.notify_waiters();
+    }
+
+    /// Whether more should be read from the peer.
+    pub(crate) fn wants_input(&self) -> bool {
+        self.lock().engine.wants_input()
+    }
+
     /// Whether this exchange is open, carried or not.
     pub(crate) fn knows(&self, exchange: ExchangeId) -> bool {
         self.lock().ports.contains_key(&exchange)
@@ -147,14 +199,7 @@ impl Carried {
 
     /// A message has arrived on it, or something that is none.
     pub(crate) fn deliver(&self, message: Result<Message, DecodeError>) {
-        let exchange = self.exchange;
-        self.link.tell(|engine, now| match message {
-            Ok(message) => engine.handle_message(now, exchange, message),
-            Err(error) => {
-                tracing::debug!(%error, "a message was malformed (smallest-scope)");
-                engine.handle_malformed(now, exchange, &error);
-            }
-        });
+        self.link.deliver_on(self.exchange, message);
     }
 
     /// No more messages will arrive on it.
@@ -174,25 +219,23 @@ impl Carried {
     /// What is next. Whoever is polled last is woken.
     pub(crate) fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<Turn> {
         let mut state = self.link.lock();
-        let state = &mut *state;
-        let port = state.ports.get_mut(&self.exchange);
-        let Some(port) = port.filter(|port| port.carrier == self.carrier) else {
-            return Poll::Ready(Turn::Replaced);
-        };
+        if let Some(over) = state.is_over(self) {
+            return Poll::Ready(over);
+        }
         if let Some(waiting) = state.engine.first_waiting(self.exchange) {
             return Poll::Ready(Turn::Write(waiting));
         }
-        if let Some(how) = port.closed {
-            return Poll::Ready(Turn::Over(how));
+        state.wake_later(self.exchange, cx);
+        Poll::Pending
+    }
+
+    /// Ready when it is over, whatever waits on it.
+    pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.link.lock();
+        if state.is_over(self).is_some() {
+            return Poll::Ready(());
         }
-        // The GET stream and a pipe have no end of their own.
-        if state.engine.is_closed() {
-            return Poll::Ready(Turn::Over(Closing::Finished));
-        }
-        match &mut port.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => port.waker = Some(cx.waker().clone()),
-        }
+        state.wake_later(self.exchange, cx);
         Poll::Pending
     }
 
@@ -206,10 +249,7 @@ impl Carried {
     /// done.
     pub(crate) fn take(&mut self) -> Option<Bytes> {
         self.written();
-        let exchange = self.exchange;
-        let frame = self
-            .link
-            .tell(|engine, now| engine.begin_write(now, exchange));
+        let frame = self.link.begin_write(self.exchange);
         self.begun = frame.is_some();
         frame
     }
@@ -217,10 +257,7 @@ impl Carried {
     /// What was taken last has left.
     pub(crate) fn written(&mut self) {
         if std::mem::take(&mut self.begun) {
-            let exchange = self.exchange;
-            self.link
-                .tell(|engine, now| engine.handle_write_done(now, exchange));
-            self.link.room.notify_waiters();
+            self.link.write_done(self.exchange);
         }
     }
 

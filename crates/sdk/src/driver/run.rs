@@ -136,9 +136,20 @@ pub(crate) enum Until {
 ///
 /// Dropping it leaves the link as it is; whoever goes on turning it loses nothing.
 pub(crate) async fn turn(link: &Arc<Link>, app: &Arc<dyn App>, until: Until) {
+    turn_with(link, app, until, || {}).await;
+}
+
+/// The same, with something to do at every turn.
+pub(crate) async fn turn_with(
+    link: &Arc<Link>,
+    app: &Arc<dyn App>,
+    until: Until,
+    mut at_every_turn: impl FnMut(),
+) {
     let mut timer = std::pin::pin!(sleep_until(Instant::now()));
     loop {
         link.dispatch(app);
+        at_every_turn();
         if link.reached(until) {
             return link.dispatch(app);
         }

@@ -117,12 +117,6 @@ pub(crate) struct Entry {
     link: Arc<Link>,
 }
 
-impl Entry {
-    pub(crate) fn link(&self) -> &Arc<Link> {
-        &self.link
-    }
-}
-
 impl Drop for Entry {
     fn drop(&mut self) {
         let mut links = self.books.links();

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use belay_process::Prepared;
 use belay_protocol::engine::{Loss, LossKind, Mode, Outcome};
+use belay_protocol::types::Era;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
@@ -62,11 +63,20 @@ impl ClientBuilder {
     /// Dropping it ends the child, the way closing the client does.
     pub async fn spawn(self, command: Command) -> Result<Client, Error> {
         let command = prepare(command);
-        if let Some(supervision) = self.supervision.clone() {
-            return supervise::start(self, supervision, command).await;
-        }
-        let (established, _) = self.spawn_once(command).await.map_err(|(error, _)| error)?;
-        Ok(self.client(established))
+        let (established, command) = self.spawn_once(command).await.map_err(|(error, _)| error)?;
+        let Some(supervision) = self.supervision.clone() else {
+            return Ok(self.client(established));
+        };
+        // What was learnt need not be found out again.
+        let builder = self.again(match established.version().era() {
+            Era::Legacy => Mode::Legacy,
+            Era::Modern => Mode::Modern,
+        });
+        let respawn = Respawn {
+            builder,
+            command: Some(command),
+        };
+        Ok(supervise::start(&self, supervision, established, respawn))
     }
 
     /// Starts a child and opens a connection to it, once. The command comes back.
@@ -97,6 +107,27 @@ impl ClientBuilder {
             Ok(established) => Ok((established, command)),
             Err(error) => Err((error, command)),
         }
+    }
+}
+
+/// Starts the same child again.
+struct Respawn {
+    builder: ClientBuilder,
+    /// Gone if an attempt was dropped.
+    command: Option<Prepared>,
+}
+
+impl supervise::Opener for Respawn {
+    async fn open(&mut self) -> Result<Established, Error> {
+        let Some(command) = self.command.take() else {
+            return Err(Error::connect("the command is gone", None));
+        };
+        let (opened, command) = match self.builder.spawn_once(command).await {
+            Ok((established, command)) => (Ok(established), command),
+            Err((error, command)) => (Err(error), command),
+        };
+        self.command = Some(command);
+        opened
     }
 }
 

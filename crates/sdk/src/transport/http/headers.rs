@@ -77,6 +77,15 @@ fn essence(value: &str) -> &str {
     value.split(';').next().unwrap_or_default().trim()
 }
 
+/// Which parameter of a method its `Mcp-Name` header repeats.
+pub(crate) fn named_by(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        _ => None,
+    }
+}
+
 /// How a text stands in a header: as it is if that is safe, else in base64 between markers. What
 /// only looks like the latter is encoded, too (2026-07-28, Value Encoding).
 pub(crate) fn encode(text: &str) -> HeaderValue {
@@ -152,10 +161,7 @@ mod tests {
             ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
             (" padded ", "=?base64?IHBhZGRlZCA=?="),
             ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
-            (
-                "=?base64?literal?=",
-                "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=",
-            ),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
         ] {
             assert_eq!(encode(text), header);
             assert_eq!(decode(header).as_deref(), Some(text));
@@ -172,7 +178,12 @@ mod tests {
 
     #[test]
     fn what_is_no_base64_is_refused() {
-        for text in ["=?base64?A?=", "=?base64?AAAA=?=", "=?base64?A*==?=", "=?base64?/w==?="] {
+        for text in [
+            "=?base64?A?=",
+            "=?base64?AAAA=?=",
+            "=?base64?A*==?=",
+            "=?base64?/w==?=",
+        ] {
             assert_eq!(decode(text), None, "{text}");
         }
     }
@@ -184,11 +195,17 @@ mod tests {
             headers.insert(ACCEPT, HeaderValue::from_static(value));
             super::accepts(&headers, media_type)
         };
-        assert!(accepts("application/json, text/event-stream", "text/event-stream"));
+        assert!(accepts(
+            "application/json, text/event-stream",
+            "text/event-stream"
+        ));
         assert!(accepts("*/*", "text/event-stream"));
         assert!(accepts("Application/*;q=0.5", "application/json"));
         assert!(!accepts("application/*", "text/event-stream"));
-        assert!(!accepts("application/json;q=0, text/html", "application/json"));
+        assert!(!accepts(
+            "application/json;q=0, text/html",
+            "application/json"
+        ));
         assert!(super::accepts(&HeaderMap::new(), "application/json"));
     }
 }

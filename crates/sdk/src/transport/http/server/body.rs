@@ -189,9 +189,7 @@ impl KeepAlive {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let timer = self
-            .timer
-            .get_or_insert_with(|| Box::pin(sleep(self.next)));
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(self.next)));
         ready!(timer.as_mut().poll(cx));
         self.next = (self.next * 2).min(self.longest);
         timer.as_mut().reset(Instant::now() + self.next);

@@ -10,8 +10,8 @@ use http_body::Body;
 use std::future::poll_fn;
 use std::pin::pin;
 
-use super::refusal::Refusal;
 use super::super::headers::{self, single};
+use super::refusal::Refusal;
 
 /// Which names this server answers to, and which pages may speak to it. A browser can be made to
 /// send requests to any address under any name (DNS rebinding); it cannot be made to lie about the
@@ -31,7 +31,8 @@ impl Names {
     }
 
     pub(super) fn allow_origin(&mut self, origin: &str) {
-        self.origins.push(origin.trim_end_matches('/').to_ascii_lowercase());
+        self.origins
+            .push(origin.trim_end_matches('/').to_ascii_lowercase());
     }
 
     pub(super) fn has_hosts(&self) -> bool {
@@ -88,7 +89,10 @@ fn foreign_host(problem: &str) -> Refusal {
 
 fn foreign_origin(problem: &str) -> Refusal {
     let hint = "allow it with `allow_origin` if it is yours (`--allow-origin`)";
-    Refusal::new(StatusCode::FORBIDDEN, format!("`Origin`: {problem}; {hint}"))
+    Refusal::new(
+        StatusCode::FORBIDDEN,
+        format!("`Origin`: {problem}; {hint}"),
+    )
 }
 
 /// `host` or `host:port`, in lower case and without a dot at its end.
@@ -117,7 +121,8 @@ impl Authority {
                     None => (text.as_str(), None),
                 };
                 let host = host.strip_suffix('.').unwrap_or(host);
-                let valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+                let valid =
+                    |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
                 if host.is_empty() || !host.bytes().all(valid) {
                     return None;
                 }
@@ -126,7 +131,9 @@ impl Authority {
         };
         let port = match port {
             None => None,
-            Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => Some(port.parse().ok()?),
+            Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(port.parse().ok()?)
+            }
             Some(_) => return None,
         };
         Some(Self { host, port })

@@ -46,6 +46,8 @@ pub struct Endpoint {
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) names: Names,
+    /// Where Streamable HTTP is served; `None` is everywhere.
+    pub(super) path: Option<String>,
     pub(super) sse: bool,
     pub(super) sessionless: bool,
     pub(super) body_bytes: usize,
@@ -73,6 +75,7 @@ impl Endpoint {
             events: None,
             options: Options {
                 names: Names::default(),
+                path: None,
                 sse: false,
                 sessionless: false,
                 body_bytes,
@@ -107,6 +110,13 @@ impl Endpoint {
     /// names always may.
     pub fn allow_origin(mut self, origin: &str) -> Self {
         self.options.names.allow_origin(origin);
+        self
+    }
+
+    /// Serves at this path alone. By default that is `/mcp` for a server that runs by itself, and every
+    /// path for a service that somebody else routes to.
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.options.path = Some(path.into());
         self
     }
 
@@ -180,7 +190,7 @@ impl Endpoint {
         self
     }
 
-    /// As a service of hyper's or axum's. Requests are taken on every path.
+    /// As a service of hyper's or axum's.
     pub fn service(self) -> HttpService {
         HttpService::new(self.shared())
     }

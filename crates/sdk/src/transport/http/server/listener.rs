@@ -76,7 +76,8 @@ impl Endpoint {
     }
 
     /// The same on a socket that listens already.
-    pub fn listen(self, listener: TcpListener) -> io::Result<Listening> {
+    pub fn listen(mut self, listener: TcpListener) -> io::Result<Listening> {
+        self.options.path.get_or_insert_with(|| "/mcp".to_owned());
         let address = listener.local_addr()?;
         if !address.ip().is_loopback() && !self.options.names.has_hosts() {
             let problem = format!(

@@ -6,6 +6,7 @@
 //!   door      who asks, under which name, with what kind of body
 //!   exchange  modern: a POST by itself
 //!   session   legacy: POSTs, a GET stream, streams that are resumed
+//!   event_stream   2024-11-05: one stream down, POSTs up
 //!   body      what goes back: one message, or events
 //! ```
 
@@ -13,6 +14,7 @@ mod body;
 mod connection;
 mod door;
 mod endpoint;
+mod event_stream;
 mod events;
 mod exchange;
 mod listener;

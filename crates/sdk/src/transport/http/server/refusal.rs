@@ -11,7 +11,10 @@ use super::body::Body;
 
 /// A request that was turned away before it was one.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct Refusal(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     status: StatusCode,
     error: ErrorObject,
     id: Option<RequestId>,
@@ -40,12 +43,12 @@ impl Refusal {
             }
             _ => None,
         };
-        Self {
+        Self(Box::new(Inner {
             status,
             error,
             id: None,
             extra,
-        }
+        }))
     }
 
     /// Headers that do not say what the body says.
@@ -57,13 +60,13 @@ impl Refusal {
     pub(super) fn method_not_allowed(allowed: &'static str) -> Self {
         let problem = format!("only {allowed} here");
         let mut refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, problem);
-        refusal.extra = Some((ALLOW, HeaderValue::from_static(allowed)));
+        refusal.0.extra = Some((ALLOW, HeaderValue::from_static(allowed)));
         refusal
     }
 
     /// Which request it speaks of.
     pub(super) fn about(mut self, id: &RequestId) -> Self {
-        self.id = Some(id.clone());
+        self.0.id = Some(id.clone());
         self
     }
 }
@@ -72,6 +75,7 @@ const SOON: HeaderValue = HeaderValue::from_static("1");
 
 impl From<Refusal> for Response<Body> {
     fn from(refusal: Refusal) -> Self {
+        let refusal = *refusal.0;
         tracing::debug!(status = %refusal.status, error = %refusal.error, "turned away");
         let message = match refusal.id {
             Some(id) => Message::Response(jsonrpc::Response {

@@ -20,7 +20,7 @@ use super::super::headers::{self, single};
 use super::body::Body;
 use super::refusal::Refusal;
 use super::shared::{Owner, Shared};
-use super::{door, exchange, session};
+use super::{door, event_stream, exchange, session};
 
 /// Who makes a request, as somebody in front of this service has found out: put it into the
 /// request's extensions. A legacy session can only be used by whoever opened it.
@@ -99,9 +99,9 @@ impl HttpService {
         self.shared().running()
     }
 
-    /// How many legacy sessions are open.
+    /// How many legacy sessions are open, event streams of 2024-11-05 included.
     pub fn sessions(&self) -> usize {
-        self.shared().sessions.len()
+        self.shared().sessions.len() + self.shared().event_streams.len()
     }
 
     /// How many streams are open.
@@ -132,7 +132,19 @@ impl HttpService {
         B: http_body::Body,
         B::Data: Buf,
     {
-        self.shared().options.names.check(parts)?;
+        let options = &self.shared().options;
+        options.names.check(parts)?;
+        let path = parts.uri.path();
+        if options.sse && path.ends_with(event_stream::STREAM) {
+            return self.event_stream(parts);
+        }
+        if options.sse && path.ends_with(event_stream::MESSAGES) {
+            return self.message(parts, body).await;
+        }
+        if options.path.as_deref().is_some_and(|served| served != path) {
+            let problem = format!("there is nothing at {path}");
+            return Err(Refusal::new(StatusCode::NOT_FOUND, problem));
+        }
         match parts.method {
             Method::POST => self.post(parts, body).await,
             Method::GET => {
@@ -149,6 +161,38 @@ impl HttpService {
             }
             _ => Err(Refusal::method_not_allowed(self.allowed())),
         }
+    }
+
+    /// GET of 2024-11-05.
+    fn event_stream(&self, parts: &Parts) -> Result<Response<Body>, Refusal> {
+        if parts.method != Method::GET {
+            return Err(Refusal::method_not_allowed("GET"));
+        }
+        door::check_stream_accept(&parts.headers)?;
+        event_stream::open(self.shared(), parts)
+    }
+
+    /// POST of 2024-11-05.
+    async fn message<B>(&self, parts: &Parts, body: B) -> Result<Response<Body>, Refusal>
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+    {
+        if parts.method != Method::POST {
+            return Err(Refusal::method_not_allowed("POST"));
+        }
+        let body = self.body(&parts.headers, body).await?;
+        event_stream::post(self.shared(), parts, &body)
+    }
+
+    async fn body<B>(&self, headers: &HeaderMap, body: B) -> Result<Bytes, Refusal>
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+    {
+        door::check_content(headers)?;
+        let options = &self.shared().options;
+        door::read_body(headers, body, options.body_bytes, options.body_within).await
     }
 
     fn allowed(&self) -> &'static str {
@@ -178,10 +222,9 @@ impl HttpService {
         B::Data: Buf,
     {
         let (shared, headers) = (self.shared(), &parts.headers);
-        door::check_content(headers)?;
         door::check_accept(headers)?;
         let options = &shared.options;
-        let body = door::read_body(headers, body, options.body_bytes, options.body_within).await?;
+        let body = self.body(headers, body).await?;
         if jsonrpc::is_batch(&body) {
             return self.batch(parts, &body).await;
         }
@@ -289,7 +332,8 @@ fn meta_version(message: &Result<Message, DecodeError>) -> Option<RawJson> {
         return None;
     };
     let meta = request.params.as_ref()?.field("_meta")?;
-    meta.is_object().then(|| meta.field(meta_key::PROTOCOL_VERSION))?
+    meta.is_object()
+        .then(|| meta.field(meta_key::PROTOCOL_VERSION))?
 }
 
 /// Whether the header names a revision that is not a legacy one.
@@ -308,7 +352,9 @@ fn check_version(headers: &HeaderMap) -> Result<Option<ProtocolVersion>, Refusal
         Ok(None) => Ok(None),
         Ok(Some(version)) => match version.parse() {
             Ok(version) => Ok(Some(version)),
-            Err(_) => Err(refused("`MCP-Protocol-Version` names no revision that is spoken here")),
+            Err(_) => Err(refused(
+                "`MCP-Protocol-Version` names no revision that is spoken here",
+            )),
         },
         Err(_) => Err(refused("`MCP-Protocol-Version` must be there once")),
     }
@@ -345,12 +391,13 @@ fn check_modern(
         check(&headers::PROTOCOL_VERSION, "MCP-Protocol-Version", &version)?;
     }
     check(&headers::METHOD, "Mcp-Method", &request.method)?;
-    let field = match &*request.method {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        _ => return Ok(()),
+    let Some(field) = headers::named_by(&request.method) else {
+        return Ok(());
     };
-    let named = request.params.as_ref().and_then(|params| params.field(field));
+    let named = request
+        .params
+        .as_ref()
+        .and_then(|params| params.field(field));
     match named.as_ref().and_then(RawJson::as_text) {
         Some(named) => check(&headers::NAME, "Mcp-Name", &named),
         None => Ok(()),

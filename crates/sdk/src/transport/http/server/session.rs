@@ -35,11 +35,19 @@ use crate::server::Entry;
 pub(super) struct SessionId(Arc<str>);
 
 impl SessionId {
-    fn random() -> Result<Self, getrandom::Error> {
+    pub(super) fn random() -> Result<Self, Refusal> {
         let mut bits = [0; 16];
-        getrandom::fill(&mut bits)?;
+        getrandom::fill(&mut bits).map_err(|error| {
+            tracing::error!(%error, "no randomness, no sessions");
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no sessions can be opened")
+        })?;
         let digits: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self(digits.into()))
+    }
+
+    /// As somebody else names it.
+    pub(super) fn named(name: &str) -> Self {
+        Self(name.into())
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -90,7 +98,7 @@ impl Sessions {
             let problem = "send `Mcp-Session-Id` as `initialize` gave it, once";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, problem));
         };
-        let found = self.lock().get(&SessionId(named.into())).cloned();
+        let found = self.lock().get(&SessionId::named(named)).cloned();
         let own = found.filter(|session| session.principal.as_ref() == principal);
         own.ok_or_else(|| {
             let problem = "this session is not known, or not any more; begin a new one";
@@ -111,10 +119,7 @@ pub(super) async fn open(
             let problem = "too many sessions are open; come back later";
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
         }
-        let id = SessionId::random().map_err(|error| {
-            tracing::error!(%error, "no randomness, no sessions");
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no sessions can be opened")
-        })?;
+        let id = SessionId::random()?;
         let session = Arc::new(Session {
             id: id.clone(),
             link: shared.session_link(),
@@ -176,7 +181,13 @@ impl Session {
                 let greets = self.version().is_some_and(ProtocolVersion::greets_streams);
                 let numbering = self.numbering(shared, carried.exchange());
                 let first = greets.then(|| numbering.greeting());
-                self.stream(shared, carried, numbering, in_use, first.into_iter().collect())
+                self.stream(
+                    shared,
+                    carried,
+                    numbering,
+                    in_use,
+                    first.into_iter().collect(),
+                )
             }
         }
     }
@@ -214,10 +225,12 @@ impl Session {
         let (exchange, number) = parse_event_id(last).ok_or_else(gone)?;
         let numbering = self.numbering(shared, exchange);
         let missed = numbering.missed(number).ok_or_else(gone)?;
-        Ok(match self.link.knows(exchange) || exchange == ExchangeId::LINK {
-            true => self.go_on(shared, exchange, missed),
-            false => stream(Events::replay(missed)),
-        })
+        Ok(
+            match self.link.knows(exchange) || exchange == ExchangeId::LINK {
+                true => self.go_on(shared, exchange, missed),
+                false => stream(Events::replay(missed)),
+            },
+        )
     }
 
     /// Goes on with a stream, after what was missed of it.

@@ -10,9 +10,10 @@ use belay_protocol::types::{Era, ProtocolVersion};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+use super::endpoint::Options;
+use super::event_stream::EventStreams;
 use super::events::EventStore;
 use super::session::Sessions;
-use super::endpoint::Options;
 use crate::driver::{App, Link};
 use crate::server::{Books, Server};
 
@@ -22,6 +23,7 @@ pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) events: Arc<dyn EventStore>,
     pub(super) sessions: Sessions,
+    pub(super) event_streams: EventStreams,
     pub(super) tasks: TaskTracker,
     /// What engines are told, made once.
     configs: Configs,
@@ -33,6 +35,7 @@ pub(super) struct Shared {
 struct Configs {
     modern: Arc<Config>,
     legacy: Arc<Config>,
+    pipe: Arc<Config>,
     /// For POSTs of legacy clients without a session, by revision.
     alone: HashMap<ProtocolVersion, Arc<Config>>,
 }
@@ -56,6 +59,7 @@ impl Shared {
                 alone: alone.collect(),
                 modern: Arc::new(config.clone()),
                 legacy: Arc::new(config),
+                pipe: Arc::new(server.config(Wire::Pipe)),
             },
             in_flight: Arc::new(Semaphore::new(options.in_flight)),
             books: server.books(),
@@ -63,6 +67,7 @@ impl Shared {
             options,
             events,
             sessions: Sessions::default(),
+            event_streams: EventStreams::default(),
             tasks: TaskTracker::new(),
             streams: Arc::default(),
         })
@@ -90,13 +95,16 @@ impl Shared {
         link
     }
 
+    /// The link of an event stream of 2024-11-05.
+    pub(super) fn pipe_link(&self) -> Arc<Link> {
+        let link = self.link(&self.configs.pipe, None);
+        self.server.tools().serve_on(&link);
+        link
+    }
+
     fn link(&self, config: &Arc<Config>, connection: Option<&Arc<Semaphore>>) -> Arc<Link> {
         let gates = std::iter::once(&self.in_flight).chain(connection);
-        Link::within(
-            config.clone(),
-            self.tasks.clone(),
-            gates.cloned().collect(),
-        )
+        Link::within(config.clone(), self.tasks.clone(), gates.cloned().collect())
     }
 
     pub(super) fn is_full(&self) -> bool {

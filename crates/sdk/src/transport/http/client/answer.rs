@@ -1,0 +1,150 @@
+//! What a response means. Whatever it is, it is the end of a call, or the beginning of one.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use belay_protocol::engine::{Loss, LossKind};
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, StatusCode};
+use http_body::Body as _;
+use hyper::body::Incoming;
+
+use super::super::headers;
+
+/// So much is shown of a body that nobody understands.
+const SHOWN: usize = 200;
+
+/// An answer over HTTP that was none: what a call is lost to when a server, or somebody in front of
+/// it, says something else than the protocol has it.
+///
+/// It is the source of the [`Loss`](crate::engine::Loss).
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct HttpAnswer {
+    /// Its status.
+    pub status: u16,
+    /// What it calls its body.
+    pub content_type: Option<String>,
+    /// Where it sends us, which we do not follow.
+    pub location: Option<String>,
+    /// How its body begins.
+    pub body: String,
+}
+
+impl fmt::Display for HttpAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HTTP {}", self.status)?;
+        if let Some(location) = &self.location {
+            return write!(
+                f,
+                ", which sends to {location}; use that address if you trust it"
+            );
+        }
+        match &self.content_type {
+            Some(content_type) => write!(f, " with {content_type}")?,
+            None => f.write_str(" without a content type")?,
+        }
+        match self.body.trim() {
+            "" => f.write_str(", and nothing in it"),
+            body => write!(f, ": {body}"),
+        }
+    }
+}
+
+impl StdError for HttpAnswer {}
+
+/// What kind of body a response has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Content {
+    Json,
+    Events,
+    Other,
+}
+
+pub(super) fn content(headers: &HeaderMap) -> Content {
+    if headers::content_is(headers, "application/json") {
+        Content::Json
+    } else if headers::content_is(headers, "text/event-stream") {
+        Content::Events
+    } else {
+        Content::Other
+    }
+}
+
+/// Reads a body to its end.
+pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Loss> {
+    let mut read = BytesMut::new();
+    while let Some(data) = next(&mut body).await? {
+        if read.len() + data.len() > limit {
+            let problem = format!("the answer is longer than {limit} bytes");
+            return Err(because(LossKind::Io, io::Error::other(problem)));
+        }
+        read.extend_from_slice(&data);
+    }
+    Ok(read.freeze())
+}
+
+/// The next piece of a body.
+pub(super) async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Loss> {
+    loop {
+        match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(broken(error)),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+/// What a response is that nobody asked for.
+pub(super) async fn odd(status: StatusCode, headers: &HeaderMap, mut body: Incoming) -> Loss {
+    let mut shown = BytesMut::new();
+    while shown.len() < SHOWN {
+        match next(&mut body).await {
+            Ok(Some(data)) => shown.extend_from_slice(&data[..data.len().min(SHOWN)]),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    shown.truncate(SHOWN);
+    unexpected(status, headers, &shown)
+}
+
+/// The same, of which the body was read.
+pub(super) fn unexpected(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Loss {
+    let text = |name| {
+        let value: Option<&http::HeaderValue> = headers.get(name);
+        value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    let body = &body[..body.len().min(SHOWN)];
+    let answer = HttpAnswer {
+        status: status.as_u16(),
+        content_type: text(CONTENT_TYPE),
+        location: text(LOCATION).filter(|_| status.is_redirection()),
+        body: String::from_utf8_lossy(body).into_owned(),
+    };
+    because(LossKind::HttpStatus(status.as_u16()), answer)
+}
+
+/// A request that found nobody, or was cut off.
+pub(super) fn failed(error: hyper_util::client::legacy::Error) -> Loss {
+    because(LossKind::Io, error)
+}
+
+fn broken(error: hyper::Error) -> Loss {
+    because(LossKind::Io, error)
+}
+
+pub(super) fn because(kind: LossKind, source: impl StdError + Send + Sync + 'static) -> Loss {
+    Loss {
+        kind,
+        source: Some(Arc::new(source)),
+    }
+}

@@ -1,0 +1,167 @@
+//! The transport of 2024-11-05: one event stream down, POSTs up. To the engine it is a pipe.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belay_protocol::engine::{ExchangeId, Loss, LossKind};
+use belay_protocol::framing::SseDecoder;
+use belay_protocol::jsonrpc;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Method, Request};
+use hyper::body::Incoming;
+use tokio_util::sync::DropGuard;
+
+use super::super::headers;
+use super::address::Address;
+use super::answer;
+use super::connect::Connections;
+use super::post::{Outgoing, Place};
+use super::stream;
+use crate::driver::{App, Carried, Driven, Link, Passed, Turn, Until, turn};
+
+/// How long a server has to say where to post, and to take what is posted.
+const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
+const POST_WITHIN: Duration = Duration::from_secs(30);
+
+/// A stream that is open, and where to post.
+pub(super) struct Opened {
+    events: SseDecoder,
+    body: Incoming,
+    endpoint: Address,
+}
+
+/// Asks for the stream; its first event tells where to post.
+pub(super) async fn open(
+    address: &Address,
+    connections: &Connections,
+    longest: usize,
+) -> Result<Opened, Loss> {
+    let opening = async {
+        let mut request = Request::new(Outgoing::empty());
+        *request.uri_mut() = address.uri().clone();
+        request.headers_mut().insert(ACCEPT, headers::EVENT_STREAM);
+        let response = connections.send(request).await?;
+        let mut body = stream::open(response).await?;
+        let mut events = SseDecoder::new(longest);
+        loop {
+            while let Some(event) = events.next_event() {
+                let event = event
+                    .ok()
+                    .filter(|event| event.event.as_deref() == Some("endpoint"));
+                let named = event.and_then(|event| String::from_utf8(event.data.to_vec()).ok());
+                if let Some(named) = named {
+                    let endpoint = address.join(named.trim()).ok_or_else(|| {
+                        let problem = format!("it wants messages posted elsewhere: {named:?}");
+                        answer::because(LossKind::Io, std::io::Error::other(problem))
+                    })?;
+                    return Ok(Opened {
+                        events,
+                        body,
+                        endpoint,
+                    });
+                }
+            }
+            match answer::next(&mut body).await? {
+                Some(data) => events.push(&data),
+                None => return Err(LossKind::EndOfStream.into()),
+            }
+        }
+    };
+    let opened = tokio::time::timeout(ENDPOINT_WITHIN, opening).await;
+    opened.unwrap_or_else(|_| {
+        let problem = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        Err(answer::because(LossKind::Io, problem))
+    })
+}
+
+/// Turns a link until it is closed.
+pub(super) async fn drive(
+    driven: Driven,
+    place: Place,
+    opened: Opened,
+    app: Arc<dyn App>,
+    gone: DropGuard,
+) {
+    let link = driven.0.clone();
+    let place = Arc::new(place);
+    let carried = link.carry(ExchangeId::LINK);
+    let Opened {
+        events,
+        body,
+        endpoint,
+    } = opened;
+    let writing = write(place.clone(), carried, endpoint);
+    let reading = read(&place, &link, events, body);
+    tokio::select! {
+        biased;
+        () = turn(&link, &app, Until::Closed) => {}
+        () = writing => turn(&link, &app, Until::Closed).await,
+        // What was read last is taken in, and everybody is told.
+        cause = reading => {
+            link.lose(cause);
+            turn(&link, &app, Until::Closed).await;
+        }
+    }
+    drop(driven);
+    drop(gone);
+}
+
+/// Takes in all that comes, until nothing more does; tells why.
+async fn read(place: &Place, link: &Link, mut events: SseDecoder, mut body: Incoming) -> Loss {
+    loop {
+        while let Some(event) = events.next_event() {
+            match event {
+                Ok(event) if event.event.as_deref().is_none_or(|kind| kind == "message") => {
+                    place.show(Passed::In, &event.data);
+                    if !event.data.is_empty() {
+                        link.deliver(jsonrpc::decode(&event.data, place.limits.1));
+                    }
+                }
+                Ok(_) => {}
+                Err(oversize) => {
+                    let fault = jsonrpc::DecodeFault::TooLong {
+                        limit: oversize.limit,
+                    };
+                    link.deliver(Err(fault.into()));
+                }
+            }
+        }
+        match answer::next(&mut body).await {
+            Ok(Some(data)) => events.push(&data),
+            Ok(None) => return LossKind::EndOfStream.into(),
+            Err(loss) => return loss,
+        }
+    }
+}
+
+/// Posts what is to be said, one after the other, so that it arrives in order.
+async fn write(place: Arc<Place>, mut carried: Carried, endpoint: Address) {
+    loop {
+        match poll_fn(|cx| carried.poll_turn(cx)).await {
+            Turn::Write(_) => {}
+            Turn::Over(_) | Turn::Replaced => return,
+        }
+        let Some(frame) = carried.take() else {
+            continue;
+        };
+        place.show(Passed::Out, &frame);
+        let mut request = Request::new(Outgoing::bytes(frame));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = endpoint.uri().clone();
+        request.headers_mut().insert(CONTENT_TYPE, headers::JSON);
+        let sent = tokio::time::timeout(POST_WITHIN, place.connections.send(request)).await;
+        match sent {
+            Ok(Ok(response)) if response.status().is_success() => carried.written(),
+            Ok(Ok(response)) => {
+                let (parts, body) = response.into_parts();
+                carried.not_taken(answer::odd(parts.status, &parts.headers, body).await);
+            }
+            Ok(Err(loss)) => carried.not_taken(loss),
+            Err(_) => {
+                let problem = std::io::Error::from(std::io::ErrorKind::TimedOut);
+                carried.not_taken(answer::because(LossKind::Io, problem));
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! One exchange of ours: a POST, and what comes back.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use belay_protocol::engine::{ExchangeId, LossKind, Waiting};
+use belay_protocol::jsonrpc::{self, Message, RawJson};
+use belay_protocol::types::legacy::Initialize;
+use belay_protocol::types::{Era, ProtocolVersion, Request as _};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use super::super::headers;
+use super::address::Address;
+use super::answer::{self, Content};
+use super::connect::Connections;
+use super::stream::Stream;
+use crate::driver::{Carried, Link, Passed, Tap, Turn, fenced};
+
+/// What all exchanges with a server have in common.
+pub(super) struct Place {
+    pub(super) address: Address,
+    pub(super) connections: Connections,
+    pub(super) tap: Option<Tap>,
+    /// The longest message that is read, and how deep it may be nested.
+    pub(super) limits: (usize, usize),
+    /// The session, in the legacy era.
+    session: Mutex<Option<HeaderValue>>,
+}
+
+impl Place {
+    pub(super) fn new(
+        address: Address,
+        connections: Connections,
+        tap: Option<Tap>,
+        limits: (usize, usize),
+    ) -> Self {
+        Self {
+            address,
+            connections,
+            tap,
+            limits,
+            session: Mutex::default(),
+        }
+    }
+
+    pub(super) fn session(&self) -> Option<HeaderValue> {
+        let session = self.session.lock();
+        session.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn begin_session(&self, headers: &HeaderMap) {
+        let session = headers.get(headers::SESSION_ID).cloned();
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
+    }
+
+    /// A request without a body, about the session.
+    pub(super) fn about_session(&self, method: Method, link: &Link) -> Request<Outgoing> {
+        let mut request = Request::new(Outgoing::empty());
+        *request.method_mut() = method;
+        *request.uri_mut() = self.address.uri().clone();
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, headers::EVENT_STREAM);
+        headers.extend(self.session().map(|session| (headers::SESSION_ID, session)));
+        headers.extend(link.version().map(version_header));
+        request
+    }
+
+    pub(super) fn show(&self, way: Passed, frame: &[u8]) {
+        if let Some(tap) = &self.tap {
+            fenced("tap", || tap(way, frame));
+        }
+    }
+
+    /// Takes in a message.
+    pub(super) fn deliver(&self, carried: &Carried, frame: &Bytes) {
+        self.show(Passed::In, frame);
+        carried.deliver(jsonrpc::decode(frame, self.limits.1));
+    }
+
+    /// Whether a response says that the session is over. Then everything on it is.
+    pub(super) fn is_gone(&self, status: StatusCode, named: bool) -> bool {
+        named && status == StatusCode::NOT_FOUND
+    }
+}
+
+fn version_header(version: ProtocolVersion) -> (http::HeaderName, HeaderValue) {
+    let version = HeaderValue::from_static(version.as_str());
+    (headers::PROTOCOL_VERSION, version)
+}
+
+/// Carries an exchange from its beginning to its end.
+pub(super) async fn carry(place: Arc<Place>, link: Arc<Link>, exchange: ExchangeId) {
+    let carried = link.carry(exchange);
+    loop {
+        let waiting = match poll_fn(|cx| carried.poll_turn(cx)).await {
+            Turn::Write(waiting) => waiting,
+            Turn::Over(_) | Turn::Replaced => return,
+        };
+        let going_on = async {
+            match waiting {
+                Waiting::Call(_) => {
+                    ask(&place, &carried).await;
+                    std::future::pending().await
+                }
+                _ => tell(&place, &carried).await,
+            }
+        };
+        // Whatever is under way is dropped when the exchange is over: on modern HTTP that closes the
+        // stream, which is the cancellation.
+        tokio::select! {
+            biased;
+            () = poll_fn(|cx| carried.poll_over(cx)) => return,
+            () = going_on => {}
+        }
+    }
+}
+
+/// A call.
+async fn ask(place: &Place, carried: &Carried) {
+    let Some((request, opens)) = place.request(carried) else {
+        return;
+    };
+    let named = request.headers().contains_key(headers::SESSION_ID);
+    let response = match place.connections.send(request).await {
+        Ok(response) => response,
+        Err(loss) => return carried.lost(loss, false),
+    };
+    if opens && response.status().is_success() {
+        place.begin_session(response.headers());
+    }
+    understand(place, carried, response, named).await;
+}
+
+/// What comes back to a call.
+async fn understand(place: &Place, carried: &Carried, response: Response<Incoming>, named: bool) {
+    let (parts, body) = response.into_parts();
+    let (status, headers) = (parts.status, &parts.headers);
+    match answer::content(headers) {
+        _ if place.is_gone(status, named) => {
+            let mut loss = answer::odd(status, headers, body).await;
+            // A modern error is an answer about the request, not about the session.
+            loss.kind = LossKind::SessionGone;
+            carried.link().lose(loss);
+        }
+        Content::Events if status == StatusCode::OK => {
+            Stream::new(place, carried).read(body).await;
+        }
+        Content::Json if status != StatusCode::ACCEPTED => {
+            let body = match answer::read(body, place.limits.0).await {
+                Ok(body) => body,
+                Err(loss) => return carried.lost(loss, false),
+            };
+            match status.is_success() || speaks_for_itself(carried, status, &body) {
+                true if !body.is_empty() => {
+                    place.deliver(carried, &body);
+                    carried.input_ended();
+                }
+                _ => carried.lost(answer::unexpected(status, headers, &body), false),
+            }
+        }
+        _ => carried.lost(answer::odd(status, headers, body).await, false),
+    }
+}
+
+/// Whether a body that came with an error status is an answer nevertheless. Who may not ask, and a
+/// server that is broken before it was understood, has not been answered.
+fn speaks_for_itself(carried: &Carried, status: StatusCode, body: &Bytes) -> bool {
+    let closed = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    let open = carried.link().version().is_some();
+    let heard = !closed && (open || !status.is_server_error());
+    heard
+        && matches!(
+            jsonrpc::decode(body, 64),
+            Ok(Message::Response(jsonrpc::Response { body: Err(_), .. }) | Message::Unaddressed(_))
+        )
+}
+
+/// Something that wants no answer. It is over when the server has it.
+async fn tell(place: &Place, carried: &Carried) {
+    let Some((request, _)) = place.request(carried) else {
+        return;
+    };
+    let named = request.headers().contains_key(headers::SESSION_ID);
+    match place.connections.send(request).await {
+        Err(loss) => carried.lost(loss, false),
+        Ok(response) if place.is_gone(response.status(), named) => {
+            carried.link().lose(LossKind::SessionGone.into());
+        }
+        Ok(response) => {
+            if !response.status().is_success() {
+                let status = response.status();
+                tracing::debug!(%status, "a notification was refused");
+            }
+            carried.link().write_done(carried.exchange());
+        }
+    }
+}
+
+impl Place {
+    /// The POST for the frame that waits, and whether it opens a session.
+    fn request(&self, carried: &Carried) -> Option<(Request<Outgoing>, bool)> {
+        let frame = carried.peek()?;
+        let message = jsonrpc::decode(&frame, usize::MAX).ok();
+        let is_call = matches!(message, Some(Message::Request(_)));
+        let body = Outgoing::frame(carried, &frame, is_call, self.tap.clone());
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.address.uri().clone();
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, headers::JSON);
+        headers.insert(ACCEPT, headers::BOTH);
+        let opens =
+            matches!(&message, Some(Message::Request(it)) if it.method == *Initialize::METHOD);
+        let version = carried.link().version();
+        match modern_headers(message.as_ref()) {
+            Some(modern) => headers.extend(modern),
+            None if opens => {}
+            None => {
+                headers.extend(version.map(version_header));
+                let session = self.session();
+                headers.extend(session.map(|session| (headers::SESSION_ID, session)));
+            }
+        }
+        Some((request, opens))
+    }
+}
+
+/// The headers that say what the body of a modern request says.
+fn modern_headers(message: Option<&Message>) -> Option<HeaderMap> {
+    use belay_protocol::types::meta_key::PROTOCOL_VERSION;
+
+    let Some(Message::Request(request)) = message else {
+        return None;
+    };
+    let params = request.params.as_ref()?;
+    let version = params.field("_meta")?.field(PROTOCOL_VERSION)?;
+    let version: ProtocolVersion = version.as_text()?.parse().ok()?;
+    if version.era() != Era::Modern {
+        return None;
+    }
+    let mut headers = HeaderMap::new();
+    headers.extend([version_header(version)]);
+    headers.insert(headers::METHOD, headers::encode(&request.method));
+    if let Some(field) = headers::named_by(&request.method)
+        && let Some(named) = params.field(field).as_ref().and_then(RawJson::as_text)
+    {
+        headers.insert(headers::NAME, headers::encode(&named));
+    }
+    Some(headers)
+}
+
+/// The body of a POST of ours: a frame that is taken when it is written, and not before. Until then
+/// it can be withdrawn.
+pub(super) struct Outgoing {
+    source: Source,
+    length: usize,
+    state: State,
+}
+
+enum Source {
+    /// A frame that waits on an exchange.
+    Frame {
+        link: Arc<Link>,
+        exchange: ExchangeId,
+        /// A call is written when its body is; anything else when it was answered.
+        is_call: bool,
+        tap: Option<Tap>,
+    },
+    /// Bytes that were taken already.
+    Bytes(Bytes),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Begun,
+    Over,
+}
+
+impl Outgoing {
+    pub(super) fn empty() -> Self {
+        Self::bytes(Bytes::new())
+    }
+
+    pub(super) fn bytes(bytes: Bytes) -> Self {
+        Self {
+            length: bytes.len(),
+            state: match bytes.is_empty() {
+                true => State::Over,
+                false => State::Waiting,
+            },
+            source: Source::Bytes(bytes),
+        }
+    }
+
+    fn frame(carried: &Carried, frame: &Bytes, is_call: bool, tap: Option<Tap>) -> Self {
+        Self {
+            source: Source::Frame {
+                link: carried.link().clone(),
+                exchange: carried.exchange(),
+                is_call,
+                tap,
+            },
+            length: frame.len(),
+            state: State::Waiting,
+        }
+    }
+
+    fn begin(&mut self) -> Result<Bytes, Withdrawn> {
+        let Source::Frame {
+            link,
+            exchange,
+            tap,
+            ..
+        } = &self.source
+        else {
+            return Ok(self.take_bytes());
+        };
+        let frame = link.begin_write(*exchange).ok_or(Withdrawn)?;
+        if let Some(tap) = tap {
+            fenced("tap", || tap(Passed::Out, &frame));
+        }
+        Ok(frame)
+    }
+
+    fn take_bytes(&mut self) -> Bytes {
+        match &mut self.source {
+            Source::Bytes(bytes) => std::mem::take(bytes),
+            Source::Frame { .. } => Bytes::new(),
+        }
+    }
+
+    fn written(&mut self) {
+        if let Source::Frame {
+            link,
+            exchange,
+            is_call: true,
+            ..
+        } = &self.source
+            && self.state == State::Begun
+        {
+            link.write_done(*exchange);
+        }
+        self.state = State::Over;
+    }
+}
+
+impl Body for Outgoing {
+    type Data = Bytes;
+    type Error = Withdrawn;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Withdrawn>>> {
+        if self.state == State::Waiting {
+            let begun = self.begin();
+            self.state = match begun {
+                Ok(_) => State::Begun,
+                Err(_) => State::Over,
+            };
+            return Poll::Ready(Some(begun.map(Frame::data)));
+        }
+        self.written();
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.state == State::Over
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.length.try_into().unwrap_or(u64::MAX))
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.written();
+    }
+}
+
+/// The call was given up before a byte of it was written.
+#[derive(Debug)]
+pub(super) struct Withdrawn;
+
+impl fmt::Display for Withdrawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it was given up before it was sent")
+    }
+}
+
+impl std::error::Error for Withdrawn {}

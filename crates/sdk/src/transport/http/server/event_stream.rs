@@ -1,0 +1,126 @@
+//! The transport of 2024-11-05: a GET whose event stream carries everything the server says, and
+//! POSTs for everything the client says. The stream is the connection: when it ends, all ends
+//! (**stops-with-its-caller**).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belay_protocol::engine::ExchangeId;
+use belay_protocol::framing::SseEvent;
+use belay_protocol::jsonrpc;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Response, StatusCode};
+
+use super::body::{Body, Events};
+use super::exchange::{ended, stream};
+use super::refusal::Refusal;
+use super::service::Principal;
+use super::session::SessionId;
+use super::shared::Shared;
+use crate::driver::{Driven, Link, Until, turn};
+
+pub(super) const STREAM: &str = "/sse";
+pub(super) const MESSAGES: &str = "/messages";
+
+/// All event streams of a server.
+#[derive(Default)]
+pub(super) struct EventStreams {
+    open: Mutex<HashMap<SessionId, Open>>,
+}
+
+#[derive(Clone)]
+struct Open {
+    link: Arc<Link>,
+    principal: Option<Principal>,
+}
+
+impl EventStreams {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+}
+
+/// GET: opens a connection. Its first event tells where to post.
+pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Result<Response<Body>, Refusal> {
+    let principal: Option<Principal> = parts.extensions.get().cloned();
+    let link = shared.pipe_link();
+    let id = {
+        let mut open = shared.event_streams.lock();
+        if open.len() >= shared.options.sessions {
+            let problem = "too many streams are open; come back later";
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
+        }
+        let id = SessionId::random()?;
+        let link = link.clone();
+        open.insert(id.clone(), Open { link, principal });
+        id
+    };
+    let living = (Driven(link.clone()), shared.books.enter(&link));
+    let app = shared.app.clone();
+    shared.tasks.spawn(async move {
+        let living = living;
+        turn(&living.0.0, &app, Until::Closed).await;
+    });
+    let mount = parts.uri.path().strip_suffix(STREAM).unwrap_or_default();
+    let endpoint = SseEvent {
+        event: Some("endpoint".into()),
+        ..SseEvent::message(format!("{mount}{MESSAGES}?sessionId={}", id.as_str()))
+    };
+    let registered = Registered {
+        shared: shared.clone(),
+        id,
+    };
+    let events = Events::new(link.carry(ExchangeId::LINK), shared.options.keep_alive)
+        .after(vec![endpoint.encode()])
+        .keeping((registered, shared.stream_opened()));
+    Ok(stream(events))
+}
+
+/// POST: one message. What it is answered comes on the stream.
+pub(super) fn post(
+    shared: &Shared,
+    parts: &Parts,
+    body: &Bytes,
+) -> Result<Response<Body>, Refusal> {
+    let query = parts.uri.query().unwrap_or_default();
+    let named = query.split('&').find_map(|pair| {
+        pair.strip_prefix("sessionId=")
+            .or(pair.strip_prefix("session_id="))
+    });
+    let principal = parts.extensions.get();
+    let open = named.and_then(|id| {
+        shared
+            .event_streams
+            .lock()
+            .get(&SessionId::named(id))
+            .cloned()
+    });
+    let Some(open) = open.filter(|open| open.principal.as_ref() == principal) else {
+        let problem = "post to the address that the stream's `endpoint` event gave";
+        return Err(Refusal::new(StatusCode::NOT_FOUND, problem));
+    };
+    if !open.link.wants_input() {
+        let problem = "overloaded: too many answers wait to be read; send it again later";
+        return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, problem));
+    }
+    open.link
+        .deliver(jsonrpc::decode(body, shared.options.depth));
+    Ok(ended(belay_protocol::engine::Closing::Accepted))
+}
+
+/// A stream that can be posted to.
+struct Registered {
+    shared: Arc<Shared>,
+    id: SessionId,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.shared.event_streams.lock().remove(&self.id);
+    }
+}
