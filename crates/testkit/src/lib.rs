@@ -1,6 +1,7 @@
 //! For testing MCP clients and servers, ours and yours.
 //!
 //! - [`Peer`] is the other side, played by the test itself: a test reads like a conversation.
+//! - [`RawHttp`] is the other side on HTTP, byte by byte.
 //! - [`pair`] joins a real client and a real server.
 //! - [`Faults`] make a pipe stall, break, tear, dawdle and stutter.
 //! - [`check`] looks at a ledger: `started = ends + in flight`.
@@ -30,8 +31,10 @@ mod faults;
 mod ledger;
 mod pair;
 mod peer;
+mod raw_http;
 
 pub use faults::{Faults, Faulty};
 pub use ledger::check;
 pub use pair::{pair, until};
 pub use peer::Peer;
+pub use raw_http::{RawAnswer, RawHttp};

@@ -302,7 +302,7 @@ impl Engine {
 
     /// Whether nothing goes on: no request in either direction, no exchange but the one that is always
     /// there, no handler that was not dropped.
-    pub fn is_idle(&self) -> bool {
+    pub fn is_quiet(&self) -> bool {
         self.requests.calls().is_empty()
             && self.requests.all_serving().is_empty()
             && self.handlers.not_aborted().is_empty()

@@ -229,7 +229,7 @@ impl Ending {
 impl Link {
     pub(crate) fn reached(&self, until: Until) -> bool {
         let state = self.lock();
-        state.engine.is_closed() || (until == Until::Idle && state.engine.is_idle())
+        state.engine.is_closed() || (until == Until::Idle && state.engine.is_quiet())
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -1,10 +1,11 @@
-//! Clients and servers on pipes in memory.
+//! Clients and servers, on pipes in memory and on loopback sockets.
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod basics;
 mod examples;
 mod faults;
 mod guests;
+mod http;
 mod layers;
 mod macros;
 mod stray;

@@ -115,8 +115,8 @@ impl EventStore for MemoryEvents {
 
     fn after(&self, stream: StreamId<'_>, number: u64) -> Option<Vec<Bytes>> {
         let kept = self.kept();
-        let events = kept.sessions.get(stream.session)?.get(&stream.number);
-        let Some(events) = events else {
+        let session = kept.sessions.get(stream.session);
+        let Some(events) = session.and_then(|streams| streams.get(&stream.number)) else {
             // Nothing was said on it yet.
             return (number == 0).then(Vec::new);
         };

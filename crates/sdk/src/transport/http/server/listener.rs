@@ -279,9 +279,9 @@ fn http1(options: &Options) -> http1::Builder {
         .header_read_timeout(options.header_within)
         .max_headers(options.headers)
         .max_buf_size(options.header_bytes.max(8 << 10))
-        // The end of the connection is the end of whoever waits on it.
-        .half_close(false)
-        .pipeline_flush(true);
+        // The end of the connection is the end of whoever waits on it. (And events are flushed when
+        // they are written, whatever else was sent to us: that is what `pipeline_flush` would spoil.)
+        .half_close(false);
     http
 }
 
