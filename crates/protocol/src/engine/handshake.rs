@@ -113,6 +113,15 @@ impl Engine {
         }
     }
 
+    /// The same, as soon as it is known: before the last word of the handshake was heard. A transport
+    /// names it beside that word.
+    pub fn agreed_version(&self) -> Option<ProtocolVersion> {
+        match self.handshake {
+            Handshake::Confirming { version, .. } => Some(version),
+            _ => self.version(),
+        }
+    }
+
     fn probe(&mut self, now: Time, mode: Mode) {
         let Some(version) = self.spoken(Era::Modern, |_| true) else {
             return self.initialize(now, None);

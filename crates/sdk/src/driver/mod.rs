@@ -317,6 +317,11 @@ impl Link {
         self.lock().engine.introduction().cloned()
     }
 
+    /// The revision that a client names beside what it posts.
+    pub(crate) fn agreed_version(&self) -> Option<ProtocolVersion> {
+        self.lock().engine.agreed_version()
+    }
+
     pub(crate) fn version(&self) -> Option<ProtocolVersion> {
         self.lock().engine.version()
     }

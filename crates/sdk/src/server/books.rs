@@ -78,6 +78,11 @@ impl Books {
         }
     }
 
+    /// Whether everything is about to end.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.links().closing
+    }
+
     /// Begins to end everything, or ends the time for it.
     pub(crate) fn end(&self, how: Shutdown) {
         let open: Vec<Arc<Link>> = {

@@ -1,1 +1,737 @@
-//! To come.
+//! The client, against a server that the test plays, and against our own.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use belay::engine::{End, LossKind, Mode, Sent};
+use belay::http::HttpAnswer;
+use belay::types::Era;
+use belay::{Client, Error, Passed};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::Running;
+
+/// A request as the played server sees it.
+#[derive(Clone, Debug)]
+struct Asked {
+    method: String,
+    headers: Vec<(String, String)>,
+    body: Value,
+}
+
+impl Asked {
+    fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    fn asks(&self, method: &str) -> bool {
+        self.body["method"] == method
+    }
+}
+
+/// What it answers.
+enum Reply {
+    /// These bytes, and the connection stays.
+    Bytes(String),
+    /// These bytes, and the connection ends.
+    AndClose(String),
+    /// Nothing, for ever.
+    Nothing,
+}
+
+struct Played {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Played {
+    async fn new(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let (answer, log) = (Arc::new(answer), asked.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, answer.clone(), log.clone()));
+            }
+        });
+        Self { address, asked }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    async fn client(&self, mode: Mode) -> Client {
+        let builder = Client::builder("test", "1").mode(mode);
+        builder.http(&self.url()).await.unwrap()
+    }
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    answer: Arc<impl Fn(&Asked) -> Reply>,
+    log: Arc<Mutex<Vec<Asked>>>,
+) {
+    while let Some(asked) = read(&mut stream).await {
+        log.lock().unwrap().push(asked.clone());
+        match answer(&asked) {
+            Reply::Bytes(bytes) => stream.write_all(bytes.as_bytes()).await.unwrap(),
+            Reply::AndClose(bytes) => {
+                let _ = stream.write_all(bytes.as_bytes()).await;
+                return;
+            }
+            Reply::Nothing => std::future::pending().await,
+        }
+    }
+}
+
+async fn read(stream: &mut TcpStream) -> Option<Asked> {
+    let mut read = Vec::new();
+    let end = loop {
+        if let Some(end) = read.windows(4).position(|window| window == b"\r\n\r\n") {
+            break end;
+        }
+        if stream.read_buf(&mut read).await.ok()? == 0 {
+            return None;
+        }
+    };
+    let head = String::from_utf8(read[..end].to_vec()).unwrap();
+    let mut lines = head.split("\r\n");
+    let method = lines.next()?.split(' ').next()?.to_owned();
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length = length.map_or(0, |(_, length)| length.parse::<usize>().unwrap());
+    while read.len() < end + 4 + length {
+        if stream.read_buf(&mut read).await.ok()? == 0 {
+            return None;
+        }
+    }
+    let body = serde_json::from_slice(&read[end + 4..end + 4 + length]).unwrap_or(Value::Null);
+    Some(Asked {
+        method,
+        headers,
+        body,
+    })
+}
+
+fn response(status: &str, content_type: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn result(asked: &Asked, result: Value) -> String {
+    let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": result });
+    response("200 OK", "application/json", &body.to_string())
+}
+
+const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+
+/// What both eras need before the first call. `None` if it is something else.
+fn greeting(asked: &Asked) -> Option<Reply> {
+    if asked.asks("server/discover") {
+        let answer = json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} });
+        return Some(Reply::Bytes(result(asked, answer)));
+    }
+    if asked.asks("initialize") {
+        let answer = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "serverInfo": { "name": "played", "version": "1" }
+        });
+        let answer = result(asked, answer).replace("\r\n\r\n", "\r\nMcp-Session-Id: s1\r\n\r\n");
+        return Some(Reply::Bytes(answer));
+    }
+    match asked.method.as_str() {
+        "GET" if asked.header("last-event-id").is_none() => {
+            Some(Reply::Bytes(response("405 No", "text/plain", "")))
+        }
+        "DELETE" => Some(Reply::Bytes(response("405 No", "text/plain", ""))),
+        _ if asked.body.get("id").is_none() && asked.method == "POST" => Some(Reply::Bytes(
+            "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n".into(),
+        )),
+        _ => None,
+    }
+}
+
+const MODES: [Mode; 2] = [Mode::Legacy, Mode::Modern];
+
+async fn lost(mode: Mode, reply: fn() -> Reply) -> (Error, Duration) {
+    let server = Played::new(move |asked| greeting(asked).unwrap_or_else(reply)).await;
+    let client = server.client(mode).await;
+    let called = Instant::now();
+    let call = client.list_tools().timeout(Duration::from_secs(15));
+    let error = call.await.unwrap_err();
+    assert_eq!(client.ledger().calls.in_flight(), 0);
+    (error, called.elapsed())
+}
+
+fn kind(error: &Error) -> LossKind {
+    match error.outcome() {
+        Some(belay::engine::Outcome::Lost { cause, .. }) => cause.kind,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn no_hang_every_odd_answer_ends_the_call_at_once() {
+    type Case = (&'static str, fn() -> Reply, LossKind, &'static str);
+    let cases: Vec<Case> = vec![
+        (
+            "202 to a request",
+            || Reply::Bytes("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n".into()),
+            LossKind::HttpStatus(202),
+            "nothing in it",
+        ),
+        (
+            "an empty body",
+            || Reply::Bytes(response("200 OK", "application/json", "")),
+            LossKind::HttpStatus(200),
+            "nothing in it",
+        ),
+        (
+            "a page",
+            || Reply::Bytes(response("200 OK", "text/html", "<h1>Log in</h1>")),
+            LossKind::HttpStatus(200),
+            "text/html: <h1>Log in</h1>",
+        ),
+        (
+            "a page of a gateway",
+            || {
+                Reply::Bytes(response(
+                    "502 Bad Gateway",
+                    "text/html",
+                    "<h1>no upstream</h1>",
+                ))
+            },
+            LossKind::HttpStatus(502),
+            "no upstream",
+        ),
+        (
+            "no content type",
+            || Reply::Bytes("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}".into()),
+            LossKind::HttpStatus(200),
+            "without a content type",
+        ),
+        (
+            "a redirect",
+            || {
+                Reply::Bytes("HTTP/1.1 307 No\r\nLocation: http://evil.example/\r\nContent-Length: 0\r\n\r\n".into())
+            },
+            LossKind::HttpStatus(307),
+            "http://evil.example/",
+        ),
+        (
+            "nobody may",
+            || {
+                Reply::Bytes(response(
+                    "401 No",
+                    "application/json",
+                    r#"{"jsonrpc":"2.0","id":2,"error":{"code":1,"message":"no"}}"#,
+                ))
+            },
+            LossKind::HttpStatus(401),
+            "",
+        ),
+        (
+            "an error that is none of JSON-RPC's",
+            || Reply::Bytes(response("400 No", "application/json", r#"{"error":"bad"}"#)),
+            LossKind::HttpStatus(400),
+            r#"{"error":"bad"}"#,
+        ),
+        (
+            "a stream that ends without the answer",
+            || {
+                Reply::AndClose(format!(
+                    "{EVENTS}data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}}\n\n"
+                ))
+            },
+            LossKind::NoAnswer,
+            "",
+        ),
+        (
+            "an answer to something else",
+            || {
+                Reply::Bytes(response(
+                    "200 OK",
+                    "application/json",
+                    r#"{"jsonrpc":"2.0","id":999,"result":{}}"#,
+                ))
+            },
+            LossKind::NoAnswer,
+            "",
+        ),
+        (
+            "a message that is no answer",
+            || {
+                Reply::Bytes(response(
+                    "200 OK",
+                    "application/json",
+                    r#"{"jsonrpc":"2.0","method":"notifications/x"}"#,
+                ))
+            },
+            LossKind::NoAnswer,
+            "",
+        ),
+        (
+            "not JSON after all",
+            || Reply::Bytes(response("200 OK", "application/json", "oops")),
+            LossKind::NoAnswer,
+            "",
+        ),
+        (
+            "a body that breaks off",
+            || {
+                Reply::AndClose("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{".into())
+            },
+            LossKind::Io,
+            "",
+        ),
+        (
+            "a connection that breaks off before the head",
+            || Reply::AndClose(String::new()),
+            LossKind::Io,
+            "",
+        ),
+    ];
+    for (what, reply, expected, shows) in cases {
+        for mode in MODES {
+            let (error, after) = lost(mode, reply).await;
+            assert!(error.is_lost(), "{what}: {error:?}");
+            assert_eq!(kind(&error), expected, "{what}");
+            assert!(format!("{error:?}").contains(shows), "{what}: {error:?}");
+            assert!(after < Duration::from_secs(5), "{what}: {after:?}");
+            assert_ne!(error.sent(), Some(Sent::Never), "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_odd_answer_can_be_asked_what_it_was() {
+    let page = || {
+        Reply::Bytes(response(
+            "503 No",
+            "text/html; charset=utf-8",
+            &"x".repeat(5000),
+        ))
+    };
+    let (error, _) = lost(Mode::Modern, page).await;
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    let answer = loop {
+        let Some(error) = cause else {
+            panic!("there is no HttpAnswer in the chain")
+        };
+        if let Some(answer) = error.downcast_ref::<HttpAnswer>() {
+            break answer;
+        }
+        cause = error.source();
+    };
+    assert_eq!(answer.status, 503);
+    assert_eq!(
+        answer.content_type.as_deref(),
+        Some("text/html; charset=utf-8")
+    );
+    assert_eq!(answer.body.len(), 200, "the start of the body");
+}
+
+#[tokio::test]
+async fn a_refusal_is_a_refusal_whatever_its_status() {
+    for status in [
+        "200 OK",
+        "400 Bad Request",
+        "404 Not Found",
+        "429 No",
+        "503 No",
+    ] {
+        let server = Played::new(move |asked| {
+            greeting(asked).unwrap_or_else(|| {
+                let error = json!({ "code": -32601, "message": "no such thing" });
+                let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
+                Reply::Bytes(response(status, "application/json", &body.to_string()))
+            })
+        })
+        .await;
+        let client = server.client(Mode::Modern).await;
+        let error = client.list_tools().await.unwrap_err();
+        assert_eq!(error.refusal().unwrap().code, -32601, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_half_open_connection_ends_with_the_deadline() {
+    for mode in MODES {
+        let server = Played::new(|asked| greeting(asked).unwrap_or(Reply::Nothing)).await;
+        let client = server.client(mode).await;
+        let call = client.list_tools().timeout(Duration::from_millis(200));
+        let error = call.await.unwrap_err();
+        assert!(error.is_timeout(), "{error:?}");
+        assert_eq!(error.sent(), Some(Sent::Maybe));
+    }
+}
+
+#[tokio::test]
+async fn typed_end_nobody_there_is_lost_and_never_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let error = Client::http(&format!("http://{address}/mcp"))
+        .await
+        .unwrap_err();
+    assert!(error.is_lost() && error.safe_to_retry(), "{error:?}");
+    assert!(format!("{error:?}").contains("refused"), "{error:?}");
+}
+
+/// Only what says that a server does not know what it was asked says something about its era.
+#[tokio::test]
+async fn eras_are_found_out() {
+    let error = |asked: &Asked, code: i64| {
+        let error = json!({ "code": code, "message": "no" });
+        json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error }).to_string()
+    };
+    type Case = (&'static str, &'static str, Option<i64>, Option<Era>);
+    let cases: &[Case] = &[
+        ("400 Bad Request", "text/plain", None, Some(Era::Legacy)),
+        ("404 Not Found", "text/html", None, Some(Era::Legacy)),
+        ("405 No", "text/html", None, Some(Era::Legacy)),
+        (
+            "400 Bad Request",
+            "application/json",
+            Some(-32000),
+            Some(Era::Legacy),
+        ),
+        (
+            "200 OK",
+            "application/json",
+            Some(-32601),
+            Some(Era::Legacy),
+        ),
+        ("400 Bad Request", "application/json", Some(-32020), None),
+        ("401 No", "text/html", None, None),
+        ("403 No", "application/json", Some(-32000), None),
+        ("500 No", "text/html", None, None),
+        ("503 No", "application/json", Some(-32000), None),
+    ];
+    for (status, content_type, code, era) in cases.iter().copied() {
+        let server = Played::new(move |asked| match asked.asks("server/discover") {
+            true => {
+                let body = code.map(|code| error(asked, code)).unwrap_or("x".into());
+                Reply::Bytes(response(status, content_type, &body))
+            }
+            false => greeting(asked).unwrap(),
+        })
+        .await;
+        let connected = Client::http(&server.url()).await;
+        match era {
+            Some(era) => assert_eq!(connected.unwrap().era(), era, "{status} {code:?}"),
+            None => {
+                assert!(connected.is_err(), "{status} {code:?}");
+                assert_eq!(server.asked().len(), 1, "{status}: nothing else was tried");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_learnt_is_not_asked_again() {
+    let server = Played::new(|asked| match asked.asks("server/discover") {
+        true => Reply::Bytes(response("404 Not Found", "text/html", "x")),
+        false => greeting(asked).unwrap(),
+    })
+    .await;
+    for _ in 0..3 {
+        let client = Client::http(&server.url()).await.unwrap();
+        assert_eq!(client.era(), Era::Legacy);
+        client.close().await;
+    }
+    let asked = server.asked();
+    let probes = asked.iter().filter(|asked| asked.asks("server/discover"));
+    assert_eq!(probes.count(), 1);
+}
+
+#[tokio::test]
+async fn headers_say_what_the_body_says() {
+    let server = Running::start().await;
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let told = seen.clone();
+    let client = Client::builder("test", "1")
+        .mode(Mode::Modern)
+        .header("X-Tenant", "seven")
+        .tap(move |way, frame| {
+            if way == Passed::Out {
+                told.lock()
+                    .unwrap()
+                    .push(String::from_utf8_lossy(frame).into_owned());
+            }
+        })
+        .http(&server.url())
+        .await
+        .unwrap();
+    // The server compares; what does not match is refused with 400.
+    let error = client.call_tool("größe", json!({})).await.unwrap_err();
+    assert_eq!(error.refusal().unwrap().code, -32602, "an unknown tool");
+    assert!(client.list_tools().await.is_ok());
+    assert_eq!(seen.lock().unwrap().len(), 3);
+
+    let played = Played::new(|asked| greeting(asked).unwrap_or(Reply::Nothing)).await;
+    let client = Client::builder("test", "1")
+        .mode(Mode::Modern)
+        .header("X-Tenant", "seven")
+        .http(&played.url())
+        .await
+        .unwrap();
+    let call = client.call_tool("größe", json!({})).start();
+    belay_testkit::until("it is asked", || played.asked().len() == 2).await;
+    drop(call);
+    let asked = played.asked().pop().unwrap();
+    assert_eq!(asked.header("x-tenant"), Some("seven"));
+    assert_eq!(asked.header("mcp-method"), Some("tools/call"));
+    assert_eq!(asked.header("mcp-name"), Some("=?base64?Z3LDtsOfZQ==?="));
+    assert_eq!(asked.header("mcp-protocol-version"), Some("2026-07-28"));
+    assert_eq!(asked.header("mcp-session-id"), None);
+}
+
+#[tokio::test]
+async fn legacy_requests_name_their_session_and_it_is_ended() {
+    let server = Played::new(|asked| {
+        greeting(asked).unwrap_or_else(|| Reply::Bytes(result(asked, json!({ "tools": [] }))))
+    })
+    .await;
+    let client = server.client(Mode::Legacy).await;
+    client.list_tools().await.unwrap();
+    client.close().await;
+    let asked = server.asked();
+    for request in asked.iter().skip(1) {
+        assert_eq!(request.header("mcp-session-id"), Some("s1"), "{request:?}");
+        assert_eq!(request.header("mcp-protocol-version"), Some("2025-11-25"));
+    }
+    assert!(asked[0].header("mcp-session-id").is_none());
+    assert_eq!(asked.last().unwrap().method, "DELETE");
+}
+
+#[tokio::test]
+async fn a_session_that_was_forgotten_is_begun_again_and_calls_in_flight_are_lost() {
+    let server = Running::start().await;
+    let builder = Client::builder("test", "1").mode(Mode::Legacy);
+    let client = builder.http(&server.url()).await.unwrap();
+    let hang = client.call_tool("hang", json!({})).start();
+    server.hanging.comes_to(1).await;
+    // Somebody else ends it: the server forgets what it had.
+    server.listening.service().forget_sessions();
+    let error = hang.await.unwrap_err();
+    assert!(error.is_lost() && !error.is_cancelled(), "{error:?}");
+    server.hanging.comes_to(0).await;
+    // Whoever calls next may be the one who finds out.
+    let mut answers = 0;
+    for _ in 0..3 {
+        match client.list_tools().await {
+            Ok(_) => answers += 1,
+            Err(error) => assert!(error.is_lost(), "{error:?}"),
+        }
+    }
+    assert!(answers >= 2, "a new session");
+    assert_eq!(client.ledger().calls.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn a_broken_stream_is_asked_for_again_and_answers() {
+    let server = Played::new(|asked| {
+        if asked.asks("tools/list") {
+            return Reply::AndClose(format!("{EVENTS}id: 5-1\ndata:\n\n"));
+        }
+        match asked.header("last-event-id") {
+            Some("5-1") => {
+                let answer = json!({ "jsonrpc": "2.0", "id": 2, "result": { "tools": [] } });
+                Reply::AndClose(format!("{EVENTS}id: 5-2\ndata: {answer}\n\n"))
+            }
+            _ => greeting(asked).unwrap_or(Reply::Nothing),
+        }
+    })
+    .await;
+    let client = server.client(Mode::Legacy).await;
+    assert!(client.list_tools().await.is_ok());
+    let lists = server.asked();
+    let lists = lists.iter().filter(|asked| asked.asks("tools/list"));
+    assert_eq!(
+        lists.count(),
+        1,
+        "retry-is-explicit: it was resumed, not repeated"
+    );
+}
+
+#[tokio::test]
+async fn a_broken_stream_waits_as_long_as_the_server_wants() {
+    let server = Played::new(|asked| {
+        if asked.asks("tools/list") {
+            return Reply::AndClose(format!("{EVENTS}id: 5-1\nretry: 300\ndata:\n\n"));
+        }
+        match asked.header("last-event-id") {
+            Some(_) => {
+                let answer = json!({ "jsonrpc": "2.0", "id": 2, "result": { "tools": [] } });
+                Reply::AndClose(format!("{EVENTS}data: {answer}\n\n"))
+            }
+            None => greeting(asked).unwrap_or(Reply::Nothing),
+        }
+    })
+    .await;
+    let client = server.client(Mode::Legacy).await;
+    let called = Instant::now();
+    assert!(client.list_tools().await.is_ok());
+    assert!(called.elapsed() >= Duration::from_millis(300));
+}
+
+#[tokio::test]
+async fn typed_end_a_broken_stream_is_lost_when_the_first_reconnect_is_refused() {
+    let server = Played::new(|asked| match asked.asks("tools/list") {
+        true => Reply::AndClose(format!("{EVENTS}id: 5-1\ndata:\n\n")),
+        false if asked.header("last-event-id").is_some() => {
+            Reply::Bytes(response("400 No", "text/plain", "gone"))
+        }
+        false => greeting(asked).unwrap_or(Reply::Nothing),
+    })
+    .await;
+    let client = server.client(Mode::Legacy).await;
+    let error = client.list_tools().await.unwrap_err();
+    assert_eq!(kind(&error), LossKind::HttpStatus(400));
+    let again = server.asked();
+    let again = again
+        .iter()
+        .filter(|asked| asked.header("last-event-id").is_some());
+    assert_eq!(again.count(), 1);
+}
+
+/// A server that lets us come back for ever without a word does not hold a call for ever.
+#[tokio::test(flavor = "current_thread")]
+async fn no_hang_a_stream_that_is_resumed_in_vain_is_given_up() {
+    let server = Played::new(|asked| {
+        let resumes = asked.header("last-event-id").is_some();
+        match asked.asks("tools/list") || resumes {
+            true => Reply::AndClose(format!("{EVENTS}id: 5-1\nretry: 1\ndata:\n\n")),
+            false => greeting(asked).unwrap_or(Reply::Nothing),
+        }
+    })
+    .await;
+    let client = server.client(Mode::Legacy).await;
+    let call = client.list_tools().no_timeout();
+    let error = call.await.unwrap_err();
+    assert!(error.is_lost(), "{error:?}");
+}
+
+#[tokio::test]
+async fn announce_once_on_legacy_http_the_cancel_is_posted_after_the_request() {
+    let server = Played::new(|asked| greeting(asked).unwrap_or(Reply::Nothing)).await;
+    let client = server.client(Mode::Legacy).await;
+    let call = client.list_tools().start();
+    belay_testkit::until("it is asked", || {
+        server.asked().iter().any(|asked| asked.asks("tools/list"))
+    })
+    .await;
+    drop(call);
+    belay_testkit::until("it is told", || {
+        server
+            .asked()
+            .iter()
+            .any(|asked| asked.asks("notifications/cancelled"))
+    })
+    .await;
+    let asked = server.asked();
+    let cancels: Vec<_> = asked
+        .iter()
+        .filter(|asked| asked.asks("notifications/cancelled"))
+        .collect();
+    assert_eq!(cancels.len(), 1);
+    assert_eq!(cancels[0].body["params"]["requestId"], 2);
+}
+
+#[tokio::test]
+async fn announce_once_on_modern_http_nothing_is_posted() {
+    let server = Running::start().await;
+    let builder = Client::builder("test", "1").mode(Mode::Modern);
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let log = told.clone();
+    let client = builder
+        .tap(move |way, frame| {
+            if way == Passed::Out {
+                log.lock()
+                    .unwrap()
+                    .push(String::from_utf8_lossy(frame).into_owned());
+            }
+        })
+        .http(&server.url())
+        .await
+        .unwrap();
+    for _ in 0..20 {
+        let call = client.call_tool("hang", json!({})).start();
+        server.hanging.comes_to(1).await;
+        drop(call);
+        server.hanging.comes_to(0).await;
+    }
+    client.close().await;
+    let told = told.lock().unwrap();
+    assert!(
+        !told.iter().any(|frame| frame.contains("cancelled")),
+        "{told:?}"
+    );
+    assert_eq!(client.ledger().calls.ended_as(End::Cancelled), 20);
+}
+
+#[tokio::test]
+async fn event_streams_are_found_and_a_failed_post_loses_its_call_alone() {
+    let server = Running::start().await;
+    let url = format!("http://{}/sse", server.address());
+    let client = Client::http(&url).await.unwrap();
+    assert_eq!(client.era(), Era::Legacy);
+    let text = "x".repeat(5 << 20);
+    let error = client
+        .call_tool("echo", json!({ "text": text }))
+        .await
+        .unwrap_err();
+    assert_eq!(kind(&error), LossKind::HttpStatus(413), "{error:?}");
+    let echo = client
+        .call_tool("echo", json!({ "text": "hi" }))
+        .await
+        .unwrap();
+    assert_eq!(echo.content[0].as_text(), Some("hi"));
+    client.close().await;
+}
+
+#[tokio::test]
+async fn an_event_stream_that_sends_us_elsewhere_is_not_followed() {
+    let server = Played::new(|asked| match asked.method.as_str() {
+        "GET" => Reply::Bytes(format!(
+            "{EVENTS}event: endpoint\ndata: http://evil.example/m\n\n"
+        )),
+        _ => Reply::Bytes(response("405 No", "text/plain", "")),
+    })
+    .await;
+    assert!(Client::http(&server.url()).await.unwrap_err().is_lost());
+    assert!(
+        server
+            .asked()
+            .iter()
+            .all(|asked| asked.method == "POST" || asked.body.is_null())
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_address_is_told_apart() {
+    for (address, shows) in [
+        ("ftp://example.com", "https:// or http://"),
+        ("http://", "no address"),
+        ("https://me:secret@example.com/mcp", "as a header"),
+    ] {
+        let error = Client::http(address).await.unwrap_err();
+        assert!(error.to_string().contains(shows), "{error}");
+    }
+}

@@ -38,6 +38,11 @@ struct Nothing {}
 struct Hanging(Arc<AtomicUsize>);
 
 impl Hanging {
+    fn enter(&self) -> Inside {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Inside(self.clone())
+    }
+
     fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
@@ -73,9 +78,25 @@ fn server(hanging: &Hanging) -> Server {
             tokio::time::sleep(Duration::from_millis(it.delay_ms)).await;
             "awake"
         }))
+        .tool(Tool::new("flood", |cx: Context, _: Nothing| async move {
+            let message = "x".repeat(10_000);
+            for step in 1.. {
+                cx.progress(step.into(), None, &message).await;
+            }
+        }))
+        .tool(Tool::new("shout", {
+            let hanging = hanging.clone();
+            move |cx: Context, _: Nothing| {
+                let inside = hanging.enter();
+                async move {
+                    let _inside = inside;
+                    cx.progress(1.0, None, "here I am").await;
+                    pending::<()>().await;
+                }
+            }
+        }))
         .tool(Tool::new("hang", move |_: Context, _: Nothing| {
-            hanging.0.fetch_add(1, Ordering::SeqCst);
-            let inside = Inside(hanging.clone());
+            let inside = hanging.enter();
             async move {
                 let _inside = inside;
                 pending::<()>().await;

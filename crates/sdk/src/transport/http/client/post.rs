@@ -68,7 +68,7 @@ impl Place {
         let headers = request.headers_mut();
         headers.insert(ACCEPT, headers::EVENT_STREAM);
         headers.extend(self.session().map(|session| (headers::SESSION_ID, session)));
-        headers.extend(link.version().map(version_header));
+        headers.extend(link.agreed_version().map(version_header));
         request
     }
 
@@ -218,7 +218,7 @@ impl Place {
         headers.insert(ACCEPT, headers::BOTH);
         let opens =
             matches!(&message, Some(Message::Request(it)) if it.method == *Initialize::METHOD);
-        let version = carried.link().version();
+        let version = carried.link().agreed_version();
         match modern_headers(message.as_ref()) {
             Some(modern) => headers.extend(modern),
             None if opens => {}

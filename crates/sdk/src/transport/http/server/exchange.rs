@@ -51,6 +51,8 @@ pub(super) async fn serve(
         Some(Turn::Write(waiting)) if is_last(waiting) => {
             answer(&mut carried, refusal::status(era, waiting))
         }
+        // Somebody was faster: it is not served any more.
+        Some(Turn::Over(Closing::Abandoned)) => Refusal::shutting_down().into(),
         Some(Turn::Over(how)) => ended(how),
         Some(Turn::Write(_) | Turn::Replaced) | None => {
             post.go_on_in_background();

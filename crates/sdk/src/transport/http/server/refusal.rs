@@ -51,6 +51,11 @@ impl Refusal {
         }))
     }
 
+    pub(super) fn shutting_down() -> Self {
+        let error = ErrorObject::new(error_code::SHUTTING_DOWN, "shutting down");
+        Self::with_error(StatusCode::SERVICE_UNAVAILABLE, error)
+    }
+
     /// Headers that do not say what the body says.
     pub(super) fn mismatch(id: &RequestId, problem: String) -> Self {
         let error = ErrorObject::new(error_code::HEADER_MISMATCH, problem);

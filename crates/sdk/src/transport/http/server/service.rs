@@ -104,6 +104,14 @@ impl HttpService {
         self.shared().sessions.len() + self.shared().event_streams.len()
     }
 
+    /// Ends all legacy sessions, as if each had been deleted: their handlers stop, and their clients
+    /// begin new ones.
+    pub fn forget_sessions(&self) {
+        for session in self.shared().sessions.all() {
+            session.end(self.shared());
+        }
+    }
+
     /// How many streams are open.
     pub fn streams(&self) -> usize {
         self.shared().streams()
@@ -229,12 +237,9 @@ impl HttpService {
             return self.batch(parts, &body).await;
         }
         let message = jsonrpc::decode(&body, options.depth);
-        if let Ok(Message::Request(request)) = &message
-            && shared.is_full()
-        {
-            let problem = "overloaded: too many requests are running; send it again later";
-            let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem);
-            return Err(refusal.about(&request.id));
+        if let Ok(Message::Request(request)) = &message {
+            let checked = shared.check_room();
+            checked.map_err(|refusal| refusal.about(&request.id))?;
         }
         match Kind::of(headers, &message) {
             Kind::Modern => {

@@ -87,6 +87,10 @@ impl Sessions {
         self.lock().len()
     }
 
+    pub(super) fn all(&self) -> Vec<Arc<Session>> {
+        self.lock().values().cloned().collect()
+    }
+
     /// The session that a request names. Somebody else's is as unknown as none.
     pub(super) fn find(
         &self,

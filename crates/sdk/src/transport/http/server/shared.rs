@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use belay_protocol::engine::{Config, Ledger, Shutdown, Wire};
 use belay_protocol::types::{Era, ProtocolVersion};
+use http::StatusCode;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use super::endpoint::Options;
 use super::event_stream::EventStreams;
 use super::events::EventStore;
+use super::refusal::Refusal;
 use super::session::Sessions;
 use crate::driver::{App, Link};
 use crate::server::{Books, Server};
@@ -107,8 +109,16 @@ impl Shared {
         Link::within(config.clone(), self.tasks.clone(), gates.cloned().collect())
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.in_flight.available_permits() == 0
+    /// Whether one request more can be taken.
+    pub(super) fn check_room(&self) -> Result<(), Refusal> {
+        if self.books.is_closing() {
+            return Err(Refusal::shutting_down());
+        }
+        if self.in_flight.available_permits() == 0 {
+            let problem = "overloaded: too many requests are running; send it again later";
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
+        }
+        Ok(())
     }
 
     /// How many handlers there are, those that were told to stop and have not included.
