@@ -10,6 +10,7 @@ mod closing;
 mod config;
 mod death;
 mod garbage;
+mod http;
 mod rules;
 mod supervised;
 mod support;

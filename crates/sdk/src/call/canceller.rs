@@ -60,6 +60,8 @@ impl Canceller {
         if let Some((link, id)) = &state.current {
             link.cancel(*id, reason.as_deref());
         }
+        // Nothing more of it leaves: what was sent until now is all that was.
+        state.open = false;
         state.cancelled = Some(reason);
         drop(state);
         self.0.fired.notify_one();
@@ -78,7 +80,7 @@ impl Canceller {
         // If it does not begin, the callback is dropped after the lock: it is not ours.
         let begun = link.begin(ask, &mut on_progress, state.cancelled.as_ref())?;
         state.current = Some((link.clone(), begun.0));
-        state.open = true;
+        state.open = state.cancelled.is_none();
         Ok(begun)
     }
 
