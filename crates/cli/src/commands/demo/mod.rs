@@ -1,20 +1,22 @@
 //! `belay demo`: what becomes of requests when things go wrong, for real.
 
 mod scenarios;
+mod stage;
 
 use std::time::{Duration, Instant};
 
-use belay::engine::Mode;
 use clap::Args;
 
 use crate::exit::{self, Code};
 use crate::output;
 use scenarios::SCENARIOS;
+use stage::Wire;
 
 /// Show what happens to requests when things go wrong.
 ///
 /// Four public reports on another SDK describe how requests get lost. Each is played here with real
-/// child processes, in both eras of the protocol. Exits with 0 only if all is as promised.
+/// child processes and real sockets, on every transport, in both eras of the protocol. Exits with 0
+/// only if all is as promised.
 #[derive(Args)]
 pub(crate) struct Demo {}
 
@@ -49,7 +51,7 @@ impl Timeline {
 }
 
 /// A scenario may fail in ways that are no part of it.
-type Played = Result<Shown, Box<dyn std::error::Error>>;
+type Played = Result<Shown, stage::Failure>;
 
 impl Demo {
     pub(crate) async fn run(self) -> Code {
@@ -57,16 +59,16 @@ impl Demo {
         let mut kept = true;
         for scenario in SCENARIOS {
             output::print(&format!("{} — {}", scenario.report, scenario.question));
-            for (era, mode) in [("legacy", Mode::Legacy), ("modern", Mode::Modern)] {
-                output::print(&format!(" {era}"));
-                let played = (scenario.play)(mode);
+            for wire in Wire::ALL {
+                output::print(&format!(" {}", wire.name()));
+                let played = (scenario.play)(wire);
                 let shown = match tokio::time::timeout(Duration::from_secs(60), played).await {
                     Ok(Ok(shown)) => shown,
                     Ok(Err(error)) => failed(error.to_string()),
                     Err(_) => failed("it hung".into()),
                 };
                 kept &= shown.kept;
-                rows.push((scenario.name, era, shown));
+                rows.push((scenario.name, wire.name(), shown));
             }
             output::print("");
         }
@@ -96,10 +98,10 @@ fn failed(problem: String) -> Shown {
 fn table(rows: &[(&str, &str, Shown)]) {
     let cells: Vec<[String; 6]> = rows
         .iter()
-        .map(|(name, era, shown)| {
+        .map(|(name, wire, shown)| {
             [
                 (*name).to_owned(),
-                format!("stdio, {era}"),
+                (*wire).to_owned(),
                 shown.caller.clone(),
                 shown.server.clone(),
                 shown.leaked.to_string(),

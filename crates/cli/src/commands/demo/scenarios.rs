@@ -1,17 +1,18 @@
 //! The four reports, played.
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use belay::Error;
 use belay::engine::Mode;
-use belay::types::Era;
-use belay::{Client, Error};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
+use super::stage::{Ended, Failure, Stage, Wire};
 use super::{Played, Shown, Timeline};
 
 /// One report.
@@ -19,7 +20,7 @@ pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) report: &'static str,
     pub(super) question: &'static str,
-    pub(super) play: fn(Mode) -> Pin<Box<dyn Future<Output = Played>>>,
+    pub(super) play: fn(Wire) -> Pin<Box<dyn Future<Output = Played>>>,
 }
 
 pub(super) const SCENARIOS: [Scenario; 4] = [
@@ -27,31 +28,32 @@ pub(super) const SCENARIOS: [Scenario; 4] = [
         name: "server dies",
         report: "python-sdk #1830",
         question: "can a caller tell the death of its server from a cancellation?",
-        play: |mode| Box::pin(server_dies(mode)),
+        play: |wire| Box::pin(server_dies(wire)),
     },
     Scenario {
         name: "fifty cancels",
         report: "python-sdk #2507",
         question: "is a server told when its callers give up?",
-        play: |mode| Box::pin(fifty_cancels(mode)),
+        play: |wire| Box::pin(fifty_cancels(wire)),
     },
     Scenario {
         name: "transport closes",
         report: "python-sdk #2306",
         question: "what do running handlers do when their transport closes?",
-        play: |mode| Box::pin(transport_closes(mode)),
+        play: |wire| Box::pin(transport_closes(wire)),
     },
     Scenario {
-        name: "pipe full",
+        name: "server stopped",
         report: "python-sdk #2479",
         question: "can a caller give up while the server reads nothing, and is it told later?",
-        play: |mode| Box::pin(pipe_full(mode)),
+        play: |wire| Box::pin(server_stopped(wire)),
     },
 ];
 
-async fn server_dies(mode: Mode) -> Played {
+async fn server_dies(wire: Wire) -> Played {
     let time = Timeline::new();
-    let client = connect(mode).await?;
+    let stage = Stage::set(wire, None).await?;
+    let client = &stage.client;
     time.say("a server runs; two calls hang in it");
     let cancelled = client.call_tool("hang", json!({}));
     let canceller = cancelled.canceller();
@@ -59,13 +61,13 @@ async fn server_dies(mode: Mode) -> Played {
         cancelled.start(),
         client.call_tool("hang", json!({})).start(),
     );
-    until_active(&client, 2).await?;
+    stage.until_active(2).await?;
     canceller.cancel_because("the user pressed Ctrl-C");
     let cancelled = told(cancelled.await)?;
     time.say(&format!(
         "the first was cancelled by its caller: {cancelled}"
     ));
-    signal(&client, Signal::KILL)?;
+    stage.signal(Signal::KILL)?;
     let killed = Instant::now();
     let lost = told(lost.await)?;
     let after = killed.elapsed();
@@ -81,18 +83,19 @@ async fn server_dies(mode: Mode) -> Played {
     })
 }
 
-async fn fifty_cancels(mode: Mode) -> Played {
+async fn fifty_cancels(wire: Wire) -> Played {
     let time = Timeline::new();
-    let client = connect(mode).await?;
+    let stage = Stage::set(wire, None).await?;
+    let client = &stage.client;
     let calls: Vec<_> = (0..50)
         .map(|_| client.call_tool("hang", json!({})).start())
         .collect();
-    until_active(&client, 50).await?;
+    stage.until_active(50).await?;
     time.say("fifty calls hang in the server");
     drop(calls);
     time.say("all fifty are dropped");
-    until_active(&client, 0).await?;
-    let leaked = active(&client).await?;
+    stage.until_active(0).await?;
+    let leaked = stage.active().await?;
     time.say(&format!("after 50 cancels: {leaked} running"));
     client.close().await;
     Ok(Shown {
@@ -103,13 +106,38 @@ async fn fifty_cancels(mode: Mode) -> Played {
     })
 }
 
-async fn transport_closes(mode: Mode) -> Played {
-    let time = Timeline::new();
+async fn transport_closes(wire: Wire) -> Played {
     let log = std::env::temp_dir().join(format!("belay-demo-{}", std::process::id()));
     let _ = std::fs::remove_file(&log);
+    let played = match wire {
+        Wire::Stdio(mode) => input_ends(mode, &log).await,
+        Wire::Http(_) | Wire::EventStream => listener_ends(wire, &log).await,
+    };
+    let cleaned = std::fs::read_to_string(&log).unwrap_or_default();
+    let cleaned = cleaned.lines().count();
+    let _ = std::fs::remove_file(&log);
+    let (caller, ended, after) = played?;
+    Ok(Shown {
+        caller,
+        server: format!(
+            "{} after {:.1} s, {cleaned} clean-ups",
+            ended.status,
+            after.as_secs_f32()
+        ),
+        leaked: 5_usize.saturating_sub(cleaned),
+        kept: ended.status.success()
+            && cleaned == 5
+            && ended.noise == 0
+            && after < Duration::from_secs(4),
+    })
+}
+
+/// The input of a server ends while five calls hang in it.
+async fn input_ends(mode: Mode, log: &Path) -> Result<(String, Ended, Duration), Failure> {
+    let time = Timeline::new();
     let mut server = tokio::process::Command::new(std::env::current_exe()?)
         .arg("serve")
-        .env("BELAY_DEMO_CLEANUP_LOG", &log)
+        .env("BELAY_DEMO_CLEANUP_LOG", log)
         .kill_on_drop(true)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -125,45 +153,50 @@ async fn transport_closes(mode: Mode) -> Played {
     let closed = Instant::now();
     time.say("its input ends");
     let output = server.wait_with_output().await?;
-    let after = closed.elapsed();
-    let cleaned = std::fs::read_to_string(&log)
-        .unwrap_or_default()
-        .lines()
-        .count();
-    let _ = std::fs::remove_file(&log);
-    let noise = output.stderr.len();
-    time.say(&format!(
-        "it has ended: {}, {cleaned} handlers cleaned up, {noise} bytes on stderr",
-        output.status
-    ));
-    Ok(Shown {
-        caller: "nothing: it is gone".into(),
-        server: format!(
-            "{} after {:.1} s, {cleaned} clean-ups",
-            output.status,
-            after.as_secs_f32()
-        ),
-        leaked: 5_usize.saturating_sub(cleaned),
-        kept: output.status.success()
-            && cleaned == 5
-            && noise == 0
-            && after < Duration::from_secs(4),
-    })
+    let ended = Ended {
+        status: output.status,
+        noise: output.stderr.len(),
+    };
+    time.say(&format!("it has ended: {}", ended.status));
+    Ok(("nothing: it is gone".into(), ended, closed.elapsed()))
 }
 
-async fn pipe_full(mode: Mode) -> Played {
+/// A server is told to end while five calls hang in it, and their streams are open.
+async fn listener_ends(wire: Wire, log: &Path) -> Result<(String, Ended, Duration), Failure> {
     let time = Timeline::new();
-    let client = connect(mode).await?;
+    let mut stage = Stage::set(wire, Some(log)).await?;
+    let calls: Vec<_> = (0..5)
+        .map(|_| stage.client.call_tool("hang", json!({})).start())
+        .collect();
+    stage.until_active(5).await?;
+    time.say("five calls hang in the server");
+    let closed = Instant::now();
+    time.say("it gets SIGTERM");
+    let ended = stage.terminate().await?;
+    let after = closed.elapsed();
+    time.say(&format!("it has ended: {}", ended.status));
+    let mut words = Vec::new();
+    for call in calls {
+        words.push(word(&told(call.await)?));
+    }
+    words.dedup();
+    Ok((words.join(", "), ended, after))
+}
+
+async fn server_stopped(wire: Wire) -> Played {
+    let time = Timeline::new();
+    let stage = Stage::set(wire, None).await?;
+    let client = &stage.client;
     let hangs: Vec<_> = (0..10)
         .map(|_| client.call_tool("hang", json!({})).start())
         .collect();
-    until_active(&client, 10).await?;
-    signal(&client, Signal::STOP)?;
+    stage.until_active(10).await?;
+    stage.signal(Signal::STOP)?;
     let text = "x".repeat(100_000);
     let echoes: Vec<_> = (0..10)
         .map(|_| client.call_tool("echo", json!({ "text": text })).start())
         .collect();
-    time.say("ten calls hang, the server is stopped, and the pipe to it is full");
+    time.say("ten calls hang, the server is stopped, and more is sent to it than it will read");
     let called = Instant::now();
     let timed_out = client.call_tool("echo", json!({ "text": "hi" }));
     let timed_out = told(timed_out.timeout(Duration::from_millis(200)).await)?;
@@ -173,14 +206,14 @@ async fn pipe_full(mode: Mode) -> Played {
     drop(hangs);
     let dropped = dropping.elapsed();
     time.say(&format!("ten calls are dropped in {dropped:.1?}"));
-    signal(&client, Signal::CONT)?;
+    stage.signal(Signal::CONT)?;
     time.say("the server goes on");
     let mut answered = 0;
     for echo in echoes {
         answered += usize::from(echo.await.is_ok());
     }
-    until_active(&client, 0).await?;
-    let leaked = active(&client).await?;
+    stage.until_active(0).await?;
+    let leaked = stage.active().await?;
     time.say(&format!(
         "{answered} of 10 answered, {leaked} of 10 still running"
     ));
@@ -192,44 +225,6 @@ async fn pipe_full(mode: Mode) -> Played {
         leaked,
         kept: timed_out.is_timeout() && on_time && answered == 10 && leaked == 0,
     })
-}
-
-async fn connect(mode: Mode) -> Result<Client, Box<dyn std::error::Error>> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("serve");
-    let builder = Client::builder("belay-demo", env!("CARGO_PKG_VERSION")).mode(mode);
-    let client = builder.spawn(command).await?;
-    let era = if mode == Mode::Legacy {
-        Era::Legacy
-    } else {
-        Era::Modern
-    };
-    debug_assert_eq!(client.era(), era);
-    Ok(client)
-}
-
-/// How many `hang`s the server says are running.
-async fn active(client: &Client) -> Result<usize, Box<dyn std::error::Error>> {
-    let result = client.call_tool("active", json!({})).await?;
-    let text = result.content.first().and_then(|block| block.as_text());
-    Ok(text.unwrap_or_default().parse()?)
-}
-
-/// Asks until the server says so, for a while.
-async fn until_active(client: &Client, count: usize) -> Result<(), Box<dyn std::error::Error>> {
-    for _ in 0..1000 {
-        if active(client).await? == count {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    Ok(())
-}
-
-fn signal(client: &Client, signal: Signal) -> Result<(), Box<dyn std::error::Error>> {
-    let pid = client.pid().and_then(|pid| Pid::from_raw(pid as i32));
-    kill_process(pid.ok_or("the server has no process id")?, signal)?;
-    Ok(())
 }
 
 /// The error of a call that must not have an answer.
