@@ -38,6 +38,9 @@ pub(crate) struct Target {
     /// Send a header with every HTTP request
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
     headers: Vec<(String, String)>,
+    /// Trust servers that the certificates in this file vouch for, too (PEM)
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
     /// Set an environment variable of the server
     #[arg(short = 'e', long = "env", value_name = "KEY=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
@@ -150,6 +153,13 @@ impl Target {
             .deadlines(deadlines);
         let trace = Trace::open(self.verbose, self.trace_file.as_deref());
         let trace = trace.map_err(|problem| output::usage(&problem, self.json))?;
+        if let Some(file) = &self.cacert {
+            let read = std::fs::read(file);
+            let read = read.map_err(|error| {
+                output::usage(&format!("{}: {error}", file.display()), self.json)
+            })?;
+            builder = builder.trust(&read);
+        }
         if let Some(trace) = trace {
             builder = builder.tap(move |way, frame| trace.frame(way, frame));
         }

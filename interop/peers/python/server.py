@@ -1,15 +1,23 @@
-"""Interop peer: a stdio server on the Python MCP SDK.
+"""Interop peer: a server on the Python MCP SDK.
 
 Major version 1 speaks the legacy revisions, version 2 both eras: it takes the
 one that the client opens with.
 
-    python server.py
+    python server.py              stdio
+    python server.py http PORT    Streamable HTTP, http://127.0.0.1:PORT/mcp
+    python server.py sse PORT     the transport of 2024-11-05, http://127.0.0.1:PORT/sse
+
+On HTTP it prints `listening` once it does.
 
 `hang` writes what becomes of it into the file that INTEROP_LOG names.
 """
 
 import asyncio
 import os
+import socket
+import sys
+
+import uvicorn
 
 try:
     from mcp.server.mcpserver import Context, MCPServer
@@ -53,5 +61,20 @@ async def hang() -> str:
     return "woken"
 
 
+def serve(app, port: int) -> None:
+    # The socket is made here and not by uvicorn, to know when it listens.
+    listener = socket.create_server(("127.0.0.1", port))
+    print("listening", flush=True)
+    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
+
+
 if __name__ == "__main__":
-    server.run("stdio")
+    match sys.argv[1:]:
+        case []:
+            server.run("stdio")
+        case ["http", port]:
+            serve(server.streamable_http_app(), int(port))
+        case ["sse", port]:
+            serve(server.sse_app(), int(port))
+        case _:
+            sys.exit("usage: server.py [http PORT | sse PORT]")

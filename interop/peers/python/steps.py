@@ -3,6 +3,9 @@
     python client.py talk -- COMMAND ARG...
     python client.py hang -- COMMAND ARG...
 
+A COMMAND that is a URL is a server on HTTP: with a path that ends in /sse it speaks the transport
+of 2024-11-05, otherwise Streamable HTTP.
+
 `connect` is theirs: a context manager that gives a session and the version it speaks.
 """
 
@@ -10,6 +13,7 @@ import asyncio
 import json
 import sys
 import time
+from urllib.parse import urlsplit
 
 
 def say(step, **rest):
@@ -21,6 +25,14 @@ def fail(step, error):
         error = error.exceptions[0]
     say(step, error=str(error) or type(error).__name__)
     return 1
+
+
+def transport_of(command):
+    """`stdio`, `http` or `sse`."""
+    url = urlsplit(command[0])
+    if url.scheme not in ("http", "https"):
+        return "stdio"
+    return "sse" if url.path.endswith("/sse") else "http"
 
 
 async def call(session, tool, arguments=None, on_progress=None):

@@ -3,12 +3,22 @@
 //   node client.mjs talk -- COMMAND ARG…   list, call, count, cancel, close
 //   node client.mjs hang -- COMMAND ARG…   start a call that never ends, and wait
 //
+// A COMMAND that is a URL is a server on HTTP: with a path that ends in /sse it speaks the transport
+// of 2024-11-05, otherwise Streamable HTTP.
+//
 // Each step is one line of JSON on stdout. `open` connects to a command and gives the client, a
-// function that calls a tool with options, and the version that was agreed on.
+// function that calls a tool with options, and the version that was agreed on; `transportFor` picks
+// among the transports of the SDK.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const LONGEST_TIMER = 2 ** 31 - 1; // about 25 days: as good as for ever
+
+export function transportFor(child, { Stdio, Http, Sse }) {
+  if (!/^https?:\/\//.test(child.command)) return new Stdio(child);
+  const url = new URL(child.command);
+  return url.pathname.endsWith('/sse') ? new Sse(url) : new Http(url);
+}
 
 export async function main(open) {
   const [mode, dashes, command, ...args] = process.argv.slice(2);

@@ -1,6 +1,7 @@
 //! `belay serve`
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 use belay::http::{Endpoint, Listening};
 use clap::Args;
@@ -27,6 +28,12 @@ pub(crate) struct Serve {
     /// Let pages of this origin speak to it.
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
+    /// Serve HTTPS with this certificate, and those that vouch for it after it (PEM).
+    #[arg(long, value_name = "FILE", requires_all = ["http", "tls_key"])]
+    tls_cert: Option<PathBuf>,
+    /// The key of the certificate (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
 }
 
 impl Serve {
@@ -56,10 +63,13 @@ impl Serve {
         for origin in &self.allow_origin {
             endpoint = endpoint.allow_origin(origin);
         }
+        if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
+            endpoint = endpoint.tls(&read(certificate)?, &read(key)?)?;
+        }
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut listening = endpoint.bind(address).await?;
-        announce(&listening);
+        self.announce(&listening);
         loop {
             tokio::select! {
                 biased;
@@ -69,8 +79,21 @@ impl Serve {
             }
         }
     }
+
+    /// Where it is, on stderr.
+    fn announce(&self, listening: &Listening) {
+        let scheme = match self.tls_cert {
+            Some(_) => "https",
+            None => "http",
+        };
+        output::tell(&format!(
+            "serving at {scheme}://{}/mcp",
+            listening.address()
+        ));
+    }
 }
 
-fn announce(listening: &Listening) {
-    output::tell(&format!("serving at http://{}/mcp", listening.address()));
+fn read(file: &Path) -> io::Result<Vec<u8>> {
+    std::fs::read(file)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
 }

@@ -35,9 +35,7 @@ pub struct ClientBuilder {
     pub(crate) tap: Option<Tap>,
     pub(crate) supervision: Option<super::supervise::Supervision>,
     #[cfg(feature = "http")]
-    pub(crate) headers: ::http::HeaderMap,
-    #[cfg(feature = "http")]
-    pub(crate) connect_within: Duration,
+    pub(crate) reach: crate::transport::http::client::Reach,
 }
 
 type Handler = Arc<dyn Fn(Context, Value) -> BoxFuture<Result<Value, ErrorObject>> + Send + Sync>;
@@ -64,9 +62,7 @@ impl ClientBuilder {
             tap: None,
             supervision: None,
             #[cfg(feature = "http")]
-            headers: ::http::HeaderMap::new(),
-            #[cfg(feature = "http")]
-            connect_within: Duration::from_secs(10),
+            reach: Default::default(),
         }
     }
 
@@ -171,9 +167,7 @@ impl ClientBuilder {
             tap: self.tap.clone(),
             supervision: self.supervision.clone(),
             #[cfg(feature = "http")]
-            headers: self.headers.clone(),
-            #[cfg(feature = "http")]
-            connect_within: self.connect_within,
+            reach: self.reach.clone(),
         }
     }
 

@@ -6,6 +6,7 @@ mod door;
 mod limits;
 mod sessions;
 mod streams;
+mod tls;
 
 use std::future::pending;
 use std::net::SocketAddr;

@@ -4,6 +4,7 @@
 //!   address       where the server is, and what was learnt of it
 //!   carrier       opens an exchange for each call, and one for what is told
 //!   post          one exchange: a POST, and what comes back
+//!   connect, tls  how it is reached
 //!   answer        what a response means, however odd it is
 //!   stream        events, and what is done when they break off
 //!   event_stream  2024-11-05: one stream down, POSTs up
@@ -17,5 +18,8 @@ mod event_stream;
 mod open;
 mod post;
 mod stream;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use answer::HttpAnswer;
+pub(crate) use connect::Reach;

@@ -53,13 +53,13 @@ impl ClientBuilder {
         let mut value = HeaderValue::from_str(value).expect("a value of a header");
         // It may be a credential.
         value.set_sensitive(true);
-        self.headers.append(name, value);
+        self.reach.headers.append(name, value);
         self
     }
 
     /// How long it may take to reach a server on HTTP. Ten seconds by default.
     pub fn connect_timeout(mut self, within: Duration) -> Self {
-        self.connect_within = within;
+        self.reach.within = within;
         self
     }
 
@@ -124,7 +124,7 @@ impl ClientBuilder {
 
     async fn open_http(&self, address: &Address, mode: Mode) -> Result<Established, Error> {
         let link = Link::new(self.config(Wire::Http));
-        let place = Arc::new(self.place(address, &link));
+        let place = Arc::new(self.place(address, &link)?);
         let (gone, finished) = finish();
         let connected = link.connect(mode);
         let driving = carrier::drive(Driven(link.clone()), place, self.app(), gone);
@@ -134,7 +134,7 @@ impl ClientBuilder {
 
     async fn open_event_stream(&self, address: &Address) -> Result<Established, Error> {
         let link = Link::new(self.config(Wire::Pipe));
-        let place = self.place(address, &link);
+        let place = self.place(address, &link)?;
         let (longest, _) = place.limits;
         let opened = event_stream::open(address, &place.connections, longest).await;
         let opened = opened.map_err(|cause| {
@@ -148,12 +148,15 @@ impl ClientBuilder {
         self.opened(link, connected, None, Some(finished)).await
     }
 
-    fn place(&self, address: &Address, link: &Arc<Link>) -> Place {
-        let headers = Arc::new(self.headers.clone());
-        let tasks = link.tasks().clone();
-        let connections = Connections::new(headers, self.connect_within, tasks);
+    fn place(&self, address: &Address, link: &Arc<Link>) -> Result<Place, Error> {
+        if cfg!(not(feature = "tls")) && address.uri().scheme_str() == Some("https") {
+            let problem = "https needs the feature `tls` of belay-mcp";
+            return Err(Error::connect(problem, None));
+        }
+        let connections = Connections::new(&self.reach, link.tasks().clone())?;
         let limits = link.reading_limits();
-        Place::new(address.clone(), connections, self.tap.clone(), limits)
+        let tap = self.tap.clone();
+        Ok(Place::new(address.clone(), connections, tap, limits))
     }
 }
 

@@ -20,14 +20,20 @@ use super::refusal::Refusal;
 pub(super) struct Names {
     hosts: Vec<Authority>,
     origins: Vec<String>,
+    /// What was to be a host, and is none.
+    wrong: Option<String>,
 }
 
 impl Names {
-    pub(super) fn allow_host(&mut self, host: &str) -> bool {
-        let parsed = Authority::parse(host);
-        let valid = parsed.is_some();
-        self.hosts.extend(parsed);
-        valid
+    pub(super) fn allow_host(&mut self, host: &str) {
+        match Authority::parse(host) {
+            Some(host) => self.hosts.push(host),
+            None => self.wrong = Some(host.to_owned()),
+        }
+    }
+
+    pub(super) fn wrong(&self) -> Option<&str> {
+        self.wrong.as_deref()
     }
 
     pub(super) fn allow_origin(&mut self, origin: &str) {
@@ -63,7 +69,7 @@ impl Names {
 
     /// Unless it was told its names, a server answers to those of this machine alone.
     fn answers_to(&self, name: &Authority) -> bool {
-        match self.hosts.is_empty() {
+        match self.hosts.is_empty() && self.wrong.is_none() {
             true => name.is_loopback(),
             false => self.hosts.iter().any(|host| host.covers(name)),
         }

@@ -79,6 +79,10 @@ impl Endpoint {
     pub fn listen(mut self, listener: TcpListener) -> io::Result<Listening> {
         self.options.path.get_or_insert_with(|| "/mcp".to_owned());
         let address = listener.local_addr()?;
+        if let Some(wrong) = self.options.names.wrong() {
+            let problem = format!("{wrong:?} is no host; write `name` or `name:port`");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
         if !address.ip().is_loopback() && !self.options.names.has_hosts() {
             let problem = format!(
                 "{address} can be reached from elsewhere: say under which name, with `allow_host` \
@@ -86,10 +90,14 @@ impl Endpoint {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
+        #[cfg(feature = "tls")]
+        let tls = self.tls.clone();
         let service = self.service();
         let stop = CancellationToken::new();
         let accepting = Accepting {
             listener,
+            #[cfg(feature = "tls")]
+            tls,
             service: service.clone(),
             stop: stop.clone(),
             gone: CancellationToken::new(),
@@ -159,6 +167,8 @@ impl Drop for Listening {
 
 struct Accepting {
     listener: TcpListener,
+    #[cfg(feature = "tls")]
+    tls: Option<tokio_rustls::TlsAcceptor>,
     service: HttpService,
     stop: CancellationToken,
     /// Cancelled when the time of all connections is over.
@@ -196,9 +206,19 @@ impl Accepting {
         let (stop, gone) = (self.stop.clone(), self.gone.clone());
         let executor = Tracked(self.connections.clone());
         prepare(&stream);
+        #[cfg(feature = "tls")]
+        let tls = self.tls.clone();
+        let carrying = async move {
+            #[cfg(feature = "tls")]
+            if let Some(tls) = tls {
+                let within = service.shared().options.header_within;
+                let secured = tokio::time::timeout(within, tls.accept(stream)).await??;
+                return carry(secured, service, stop, executor).await;
+            }
+            carry(stream, service, stop, executor).await
+        };
         self.connections.spawn(async move {
-            let carried = gone.run_until_cancelled(carry(stream, service, stop, executor));
-            if let Some(Err(error)) = carried.await {
+            if let Some(Err(error)) = gone.run_until_cancelled(carrying).await {
                 tracing::debug!(%error, "a connection ended");
             }
         });

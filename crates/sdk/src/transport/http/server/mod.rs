@@ -22,6 +22,8 @@ mod refusal;
 mod service;
 mod session;
 mod shared;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use body::Body;
 pub use endpoint::{Endpoint, service};
