@@ -56,7 +56,9 @@ impl Serve {
     }
 
     async fn serve_http(&self, address: &str) -> io::Result<()> {
-        let mut endpoint = Endpoint::new(demo_server::server()).sse(self.sse);
+        let mut endpoint = Endpoint::new(demo_server::server())
+            .sse(self.sse)
+            .observed();
         for host in &self.allow_host {
             endpoint = endpoint.allow_host(host);
         }

@@ -11,6 +11,7 @@ use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
 use belay_protocol::types::error_code;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::{Link, StopToken};
 
@@ -45,6 +46,10 @@ pub(crate) struct Request {
 pub(super) struct Running {
     stop: StopToken,
     task: Option<AbortHandle>,
+    /// When it was told to stop.
+    told: Option<Instant>,
+    /// It was dropped, and is still there.
+    overrun: bool,
 }
 
 /// As long as this exists, so does the handler. When it goes, the engine is told.
@@ -64,7 +69,16 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        self.link.lock().running.remove(&self.key);
+        let running = self.link.lock().running.remove(&self.key);
+        if let Some(running) = running {
+            let stats = &self.link.stats;
+            if let Some(told) = running.told {
+                stats.stopped(told.elapsed());
+            }
+            if running.overrun {
+                stats.overruns(false);
+            }
+        }
         // After an answer this changes nothing; without one it is the answer (**panic-fence**).
         self.link
             .tell(|engine, now| engine.handler_gone(now, self.key));
@@ -90,6 +104,8 @@ impl Link {
         let running = Running {
             stop: stop.clone(),
             task: None,
+            told: None,
+            overrun: false,
         };
         self.lock().running.insert(key, running);
         let method = incoming.method.clone();
@@ -126,8 +142,14 @@ impl Link {
 
     /// Fires a handler's token.
     pub(super) fn fire(&self, key: RequestKey, cause: StopCause) {
-        let stop = self.lock().running.get(&key).map(|it| it.stop.clone());
+        let mut state = self.lock();
+        let stop = state.running.get_mut(&key).map(|running| {
+            running.told.get_or_insert_with(Instant::now);
+            running.stop.clone()
+        });
+        drop(state);
         if let Some(stop) = stop {
+            self.stats.stopping(&cause);
             tracing::debug!(?cause, "a handler is stopped (stop-is-real)");
             stop.fire(cause);
             // It may be waiting for room to say something. There is nothing more to say.
@@ -137,7 +159,14 @@ impl Link {
 
     /// Drops a handler's future at its next await.
     pub(super) fn abort(&self, key: RequestKey) {
-        let task = self.lock().running.get(&key).and_then(|it| it.task.clone());
+        let mut state = self.lock();
+        let task = state.running.get_mut(&key).and_then(|running| {
+            if !std::mem::replace(&mut running.overrun, true) {
+                self.stats.overruns(true);
+            }
+            running.task.clone()
+        });
+        drop(state);
         if let Some(task) = task {
             task.abort();
         }

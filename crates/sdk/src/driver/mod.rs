@@ -12,6 +12,7 @@ mod handlers;
 mod io;
 mod ports;
 mod run;
+mod stats;
 mod stop;
 
 use std::collections::HashMap;
@@ -35,6 +36,7 @@ pub use io::Passed;
 pub(crate) use io::Tap;
 pub(crate) use ports::{Carried, Turn};
 pub(crate) use run::{Driven, Ends, Process, Until, launch, turn, turn_with};
+pub(crate) use stats::{BUCKETS, CAUSES, Stats};
 pub(crate) use stop::StopToken;
 
 use handlers::Running;
@@ -63,6 +65,7 @@ pub(crate) struct Link {
     tasks: TaskTracker,
     /// How many handlers there may be, beyond the engine's own limit.
     gates: Vec<Arc<Semaphore>>,
+    stats: Arc<Stats>,
     origin: Instant,
 }
 
@@ -90,14 +93,16 @@ struct Waiter {
 
 impl Link {
     pub(crate) fn new(config: impl Into<Arc<Config>>) -> Arc<Self> {
-        Self::within(config, TaskTracker::new(), Vec::new())
+        Self::within(config, TaskTracker::new(), Vec::new(), Arc::default())
     }
 
-    /// One of many links of a server: they share what counts tasks, and what limits handlers.
+    /// One of many links of a server: they share what counts tasks, what limits handlers, and what
+    /// counts their stops.
     pub(crate) fn within(
         config: impl Into<Arc<Config>>,
         tasks: TaskTracker,
         gates: Vec<Arc<Semaphore>>,
+        stats: Arc<Stats>,
     ) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
@@ -115,6 +120,7 @@ impl Link {
             closing: Notify::new(),
             tasks,
             gates,
+            stats,
             origin: Instant::now(),
         })
     }

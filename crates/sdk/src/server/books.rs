@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use belay_protocol::engine::{Ledger, Shutdown};
 use tokio::sync::Notify;
 
-use crate::driver::Link;
+use crate::driver::{Link, Stats};
 
 /// The books of a server, for all its connections: how many requests began, how each ended, how
 /// many run (**ledger**).
@@ -25,6 +25,7 @@ pub struct Books {
 
 #[derive(Default)]
 struct Inner {
+    stats: Arc<Stats>,
     links: Mutex<Links>,
     /// Told when the last link is over.
     empty: Notify,
@@ -52,6 +53,11 @@ impl Books {
     pub fn handlers(&self) -> usize {
         let links = self.links();
         links.open.values().map(|link| link.handlers()).sum()
+    }
+
+    /// How handlers were stopped, and how long that took.
+    pub(crate) fn stats(&self) -> Arc<Stats> {
+        self.inner.stats.clone()
     }
 
     fn links(&self) -> MutexGuard<'_, Links> {

@@ -330,6 +330,44 @@ async fn orderly_close_new_requests_are_refused_while_others_finish() {
 }
 
 #[tokio::test]
+async fn a_server_says_how_it_is() {
+    let server = Running::with(|it| it.observed()).await;
+    let http = server.session("2025-11-25").await;
+    let mut modern = server.raw().await;
+    modern.call(1, "hang", json!({})).await;
+    server.hanging.comes_to(1).await;
+    drop(modern);
+    server.hanging.comes_to(0).await;
+    let mut get = server.beside(&http).await;
+    get.send("GET", b"").await;
+    assert!(get.answer().await.is_stream());
+    let mut hanging = server.raw().await;
+    hanging.call(1, "hang", json!({})).await;
+    server.hanging.comes_to(1).await;
+    let mut observer = server.raw().await;
+    observer.path = "/healthz".into();
+    observer.send("GET", b"").await;
+    assert_eq!(observer.answer().await.status, 200);
+    observer.path = "/metrics".into();
+    observer.send("GET", b"").await;
+    let page = String::from_utf8(observer.answer().await.body).unwrap();
+    for line in [
+        "belay_requests_started_total 3",
+        "belay_requests_ended_total{end=\"cancelled\"} 1",
+        "belay_requests_ended_total{end=\"answered\"} 1",
+        "belay_requests_in_flight 1",
+        "belay_handler_stops_total{cause=\"disconnected\"} 1",
+        "belay_cancel_to_stop_seconds_count 1",
+        "belay_handlers 1",
+        "belay_handlers_overrun 0",
+        "belay_sessions 1",
+        "belay_streams 1",
+    ] {
+        assert!(page.lines().any(|known| known == line), "{line}\n{page}");
+    }
+}
+
+#[tokio::test]
 async fn orderly_close_dropping_a_server_stops_its_handlers() {
     let server = Running::start().await;
     let client = Client::builder("test", "1").mode(Mode::Modern);

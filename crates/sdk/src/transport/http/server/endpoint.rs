@@ -52,6 +52,7 @@ pub(super) struct Options {
     pub(super) path: Option<String>,
     pub(super) sse: bool,
     pub(super) sessionless: bool,
+    pub(super) observed: bool,
     pub(super) body_bytes: usize,
     pub(super) depth: usize,
     pub(super) body_within: Duration,
@@ -82,6 +83,7 @@ impl Endpoint {
                 path: None,
                 sse: false,
                 sessionless: false,
+                observed: false,
                 body_bytes,
                 depth,
                 body_within: Duration::from_secs(30),
@@ -132,6 +134,13 @@ impl Endpoint {
     /// keep clients where they were.
     pub fn sessionless(mut self) -> Self {
         self.options.sessionless = true;
+        self
+    }
+
+    /// Serves `/healthz`, which says 200 until the server shuts down, and `/metrics`, for Prometheus.
+    /// Both are for whoever may speak to the server at all.
+    pub fn observed(mut self) -> Self {
+        self.options.observed = true;
         self
     }
 

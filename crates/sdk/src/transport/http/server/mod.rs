@@ -18,6 +18,7 @@ mod event_stream;
 mod events;
 mod exchange;
 mod listener;
+mod metrics;
 mod refusal;
 mod service;
 mod session;

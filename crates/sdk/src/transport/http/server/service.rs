@@ -12,8 +12,9 @@ use belay_protocol::jsonrpc::{self, DecodeError, DecodeFault, Message, RawJson};
 use belay_protocol::types::legacy::Initialize;
 use belay_protocol::types::{Era, ProtocolVersion, Request as _, meta_key};
 use bytes::{Buf, Bytes};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 
 use super::super::headers::{self, single};
@@ -143,6 +144,13 @@ impl HttpService {
         let options = &self.shared().options;
         options.names.check(parts)?;
         let path = parts.uri.path();
+        if options.observed && parts.method == Method::GET {
+            match path {
+                "/healthz" => return Ok(self.health()),
+                "/metrics" => return Ok(plain(StatusCode::OK, self.metrics())),
+                _ => {}
+            }
+        }
         if options.sse && path.ends_with(event_stream::STREAM) {
             return self.event_stream(parts);
         }
@@ -168,6 +176,16 @@ impl HttpService {
                 Ok(response)
             }
             _ => Err(Refusal::method_not_allowed(self.allowed())),
+        }
+    }
+
+    fn health(&self) -> Response<Body> {
+        match self.shared().books.is_closing() {
+            false => plain(StatusCode::OK, "ok\n".to_owned()),
+            true => plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "shutting down\n".to_owned(),
+            ),
         }
     }
 
@@ -295,6 +313,14 @@ impl HttpService {
         let messages = jsonrpc::decode_batch(body, depth).map_err(refused)?;
         Ok(session.serve(self.shared(), messages).await)
     }
+}
+
+fn plain(status: StatusCode, text: String) -> Response<Body> {
+    let mut response = Response::new(Body::full(text.into()));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
 }
 
 /// What decides who serves a message.

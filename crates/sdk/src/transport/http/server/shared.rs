@@ -106,7 +106,8 @@ impl Shared {
 
     fn link(&self, config: &Arc<Config>, connection: Option<&Arc<Semaphore>>) -> Arc<Link> {
         let gates = std::iter::once(&self.in_flight).chain(connection);
-        Link::within(config.clone(), self.tasks.clone(), gates.cloned().collect())
+        let (tasks, stats) = (self.tasks.clone(), self.books.stats());
+        Link::within(config.clone(), tasks, gates.cloned().collect(), stats)
     }
 
     /// Whether one request more can be taken.
