@@ -1,8 +1,8 @@
 //! What a handler is given besides its arguments.
 
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use belay_protocol::types::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 use crate::Call;
 use crate::call::Route;
@@ -35,9 +35,11 @@ struct Inner {
     incoming: Incoming,
     stop: StopToken,
     presence: Weak<Presence>,
-    /// Ends the tasks that were spawned through this context.
-    children: CancellationToken,
-    extensions: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    /// Ends the tasks that were spawned through this context. Most spawn none.
+    children: OnceLock<CancellationToken>,
+    /// The handler is over, and so is whatever it would spawn now.
+    over: AtomicBool,
+    extensions: Mutex<Vec<(TypeId, Arc<dyn Any + Send + Sync>)>>,
     deadline: OnceLock<Instant>,
 }
 
@@ -45,7 +47,8 @@ impl Context {
     pub(crate) fn new(request: Request) -> Self {
         Self {
             inner: Arc::new(Inner {
-                children: request.stop.token().child_token(),
+                children: OnceLock::new(),
+                over: AtomicBool::new(false),
                 link: request.link,
                 incoming: request.incoming,
                 stop: request.stop,
@@ -174,7 +177,7 @@ impl Context {
 
     /// Runs a task for as long as this request lives. It is dropped with it.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let children = self.inner.children.clone();
+        let children = self.inner.children();
         self.inner.link.spawn(async move {
             tokio::select! {
                 biased;
@@ -243,18 +246,24 @@ impl Context {
 
     /// Keeps a value for whoever handles this request next, by its type.
     pub fn insert<T: Send + Sync + 'static>(&self, value: T) {
-        let before = self.extensions().insert(TypeId::of::<T>(), Arc::new(value));
+        let (key, value) = (TypeId::of::<T>(), Arc::new(value));
+        let mut extensions = self.extensions();
+        let known = extensions.iter().position(|(known, _)| *known == key);
+        let before = known.map(|at| extensions.swap_remove(at));
+        extensions.push((key, value));
+        drop(extensions);
         // Outside the lock: its destructor is not ours.
         drop(before);
     }
 
     /// A value that was kept.
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        let value = self.extensions().get(&TypeId::of::<T>()).cloned()?;
-        value.downcast().ok()
+        let extensions = self.extensions();
+        let known = extensions.iter().find(|(key, _)| *key == TypeId::of::<T>());
+        known?.1.clone().downcast().ok()
     }
 
-    fn extensions(&self) -> std::sync::MutexGuard<'_, HashMap<TypeId, Arc<dyn Any + Send + Sync>>> {
+    fn extensions(&self) -> std::sync::MutexGuard<'_, Vec<(TypeId, Arc<dyn Any + Send + Sync>)>> {
         let extensions = self.inner.extensions.lock();
         extensions.unwrap_or_else(PoisonError::into_inner)
     }
@@ -281,8 +290,34 @@ impl Context {
     }
 
     /// Ends, when it is dropped, what was spawned through this context.
-    pub(crate) fn children(&self) -> DropGuard {
-        self.inner.children.clone().drop_guard()
+    pub(crate) fn children(&self) -> Children {
+        Children(self.inner.clone())
+    }
+}
+
+impl Inner {
+    fn children(&self) -> CancellationToken {
+        let make = || self.stop.token().child_token();
+        let children = self.children.get_or_init(make).clone();
+        fence(Ordering::SeqCst);
+        if self.over.load(Ordering::SeqCst) {
+            children.cancel();
+        }
+        children
+    }
+}
+
+/// What was spawned through a context, and goes with this.
+pub(crate) struct Children(Arc<Inner>);
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        // First this, then a look: whoever spawns in between looks, too, and the fence keeps it so.
+        self.0.over.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if let Some(children) = self.0.children.get() {
+            children.cancel();
+        }
     }
 }
 

@@ -138,21 +138,18 @@ pub(super) struct RequestMeta {
 
 impl RequestMeta {
     pub(super) fn read(params: Option<&RawJson>) -> Result<Self, ErrorObject> {
-        let mut read = Self::default();
         let Some(meta) = params.and_then(|params| params.field("_meta")) else {
-            return Ok(read);
+            return Ok(Self::default());
         };
         if !meta.is_object() {
             return Err(invalid_params("`_meta` must be an object"));
         }
-        let mut token = None;
-        meta.for_each_member(|key, value| match key {
-            meta_key::PROTOCOL_VERSION => read.version = Some(value),
-            meta_key::CLIENT_CAPABILITIES => read.has_capabilities = value.is_object(),
-            meta_key::PROGRESS_TOKEN => token = Some(value),
-            _ => {}
-        });
-        read.token = match token.map(|token| token.decode()) {
+        let [version, capabilities, token] = meta.fields([
+            meta_key::PROTOCOL_VERSION,
+            meta_key::CLIENT_CAPABILITIES,
+            meta_key::PROGRESS_TOKEN,
+        ]);
+        let token = match token.map(|token| token.decode()) {
             None => None,
             Some(Ok(token)) => Some(token),
             Some(Err(error)) => {
@@ -160,7 +157,11 @@ impl RequestMeta {
                 return Err(invalid_params(problem));
             }
         };
-        Ok(read)
+        Ok(Self {
+            version,
+            has_capabilities: capabilities.is_some_and(|it| it.is_object()),
+            token,
+        })
     }
 
     /// The revision a request is made in: its own `_meta` decides; without it, the handshake does.

@@ -20,6 +20,7 @@ mod encode;
 mod error;
 mod fault;
 mod id;
+mod members;
 mod message;
 mod raw;
 mod scan;

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::members::Members;
 use super::scan::{Fault, MAX_DEPTH, Scanner, unescape};
 
 /// A JSON value that is known to be well formed and is decoded only when somebody wants it.
@@ -72,26 +73,50 @@ impl RawJson {
 
     /// The member `name` of an object; `None` if there is none, or if this is not an object.
     pub fn field(&self, name: &str) -> Option<Self> {
-        let mut found = None;
-        self.for_each_member(|key, value| {
-            if found.is_none() && key == name {
-                found = Some(value);
+        let [found] = self.fields([name]);
+        found
+    }
+
+    /// Some members of an object, found in one walk, which ends when the last of them was found.
+    ///
+    /// ```
+    /// use belay_protocol::jsonrpc::RawJson;
+    ///
+    /// let json = RawJson::parse(r#"{"a":1,"b":{"c":2},"d":3}"#).unwrap();
+    /// let [d, b, x] = json.fields(["d", "b", "x"]);
+    /// assert_eq!(d.unwrap().as_str(), "3");
+    /// assert_eq!(b.unwrap().as_str(), r#"{"c":2}"#);
+    /// assert!(x.is_none());
+    /// ```
+    pub fn fields<const N: usize>(&self, names: [&str; N]) -> [Option<Self>; N] {
+        let mut found = [const { None }; N];
+        let mut left = N;
+        for (key, value) in Members::of(&self.0) {
+            let at = match key.contains(&b'\\') {
+                false => names.iter().position(|name| name.as_bytes() == key),
+                true => {
+                    let key = unescaped(key);
+                    names.iter().position(|name| *name == key)
+                }
+            };
+            if let Some(found) = at.map(|at| &mut found[at])
+                && found.is_none()
+            {
+                *found = Some(Self(self.0.slice(value)));
+                left -= 1;
+                if left == 0 {
+                    break;
+                }
             }
-        });
+        }
         found
     }
 
     /// Walks over the members of an object; does nothing if this is not one.
     pub fn for_each_member(&self, mut member: impl FnMut(&str, Self)) {
-        if !self.is_object() {
-            return;
+        for (key, value) in Members::of(&self.0) {
+            member(&unescaped(key), Self(self.0.slice(value)));
         }
-        Scanner::new(self.as_str(), MAX_DEPTH)
-            .members(|key, range| {
-                member(&key.unescaped(), Self(self.0.slice(range)));
-                Ok::<(), Fault>(())
-            })
-            .expect("invariant 1: the value is well formed");
     }
 
     /// The text of a string, decoded only if it has escapes; `None` if this is not a string.
@@ -105,6 +130,11 @@ impl RawJson {
         self.0.first() == Some(&b'{')
     }
 
+    /// Whether the value is an object without members.
+    pub fn is_empty_object(&self) -> bool {
+        self.is_object() && Members::of(&self.0).next().is_none()
+    }
+
     /// The JSON text.
     pub fn as_str(&self) -> &str {
         str::from_utf8(&self.0).expect("invariant 1: the bytes are UTF-8")
@@ -114,6 +144,10 @@ impl RawJson {
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
+}
+
+fn unescaped(key: &[u8]) -> Cow<'_, str> {
+    unescape(str::from_utf8(key).expect("invariant 1: the bytes are UTF-8"))
 }
 
 fn whole_value(text: &str) -> Result<std::ops::Range<usize>, Fault> {

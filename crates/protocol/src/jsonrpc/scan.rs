@@ -343,7 +343,7 @@ impl<'a> Scanner<'a> {
 /// Most of what a peer sends is inside strings, so this is where the time goes: it looks at eight
 /// bytes at once. In `word - ONES * n & !word & HIGHS` the high bit of each byte below `n` is set;
 /// a borrow can set it for bytes after the first such byte, but never before it.
-fn plain_run(bytes: &[u8]) -> usize {
+pub(super) fn plain_run(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
     let below = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n)) & !word & HIGHS;

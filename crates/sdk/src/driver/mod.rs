@@ -9,13 +9,13 @@
 //! token is fired and its future dropped.
 
 mod handlers;
+mod ids;
 mod io;
 mod ports;
 mod run;
 mod stats;
 mod stop;
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -40,6 +40,7 @@ pub(crate) use stats::{BUCKETS, CAUSES, Stats};
 pub(crate) use stop::StopToken;
 
 use handlers::Running;
+use ids::IdMap;
 use ports::Port;
 
 pub(crate) const LINK: ExchangeId = ExchangeId::LINK;
@@ -77,10 +78,10 @@ pub(crate) struct Closed {
 
 struct State {
     engine: Engine,
-    waiters: HashMap<CallId, Waiter>,
-    running: HashMap<RequestKey, Running>,
+    waiters: IdMap<CallId, Waiter>,
+    running: IdMap<RequestKey, Running>,
     connecting: Option<oneshot::Sender<Result<Connected, Outcome>>>,
-    ports: HashMap<ExchangeId, Port>,
+    ports: IdMap<ExchangeId, Port>,
     last_carrier: u64,
     unopened: Vec<ExchangeId>,
 }
@@ -107,10 +108,10 @@ impl Link {
         Arc::new(Self {
             state: Mutex::new(State {
                 engine: Engine::new(config),
-                waiters: HashMap::new(),
-                running: HashMap::new(),
+                waiters: IdMap::default(),
+                running: IdMap::default(),
                 connecting: None,
-                ports: HashMap::new(),
+                ports: IdMap::default(),
                 last_carrier: 0,
                 unopened: Vec::new(),
             }),

@@ -229,14 +229,22 @@ impl Carried {
         Poll::Pending
     }
 
-    /// Ready when it is over, whatever waits on it.
-    pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready when it is over, whatever waits on it; tells how.
+    pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<Closing> {
         let mut state = self.link.lock();
-        if state.is_over(self).is_some() {
-            return Poll::Ready(());
+        match state.is_over(self) {
+            Some(Turn::Over(how)) => Poll::Ready(how),
+            Some(_) => Poll::Ready(Closing::Abandoned),
+            None => {
+                state.wake_later(self.exchange, cx);
+                Poll::Pending
+            }
         }
-        state.wake_later(self.exchange, cx);
-        Poll::Pending
+    }
+
+    /// Whether it is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.link.lock().is_over(self).is_some()
     }
 
     /// What would be taken, to look at.

@@ -1,33 +1,74 @@
 //! The token of a handler: fires once, and knows why.
 
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
 use belay_protocol::engine::StopCause;
 use tokio_util::sync::CancellationToken;
 
 /// Fires when a handler should stop.
+///
+/// Most handlers never ask for a token and are never stopped, so it is made when it is needed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StopToken {
-    fired: CancellationToken,
-    cause: Arc<OnceLock<StopCause>>,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Set before the token fires, so that whoever finds it fired finds out why.
+    cause: OnceLock<StopCause>,
+    fires: OnceLock<CancellationToken>,
 }
 
 impl StopToken {
     pub(crate) fn fire(&self, cause: StopCause) {
-        let _ = self.cause.set(cause);
-        self.fired.cancel();
+        let _ = self.inner.cause.set(cause);
+        // Whoever makes the token at the same moment finds the cause, or we find the token: both say
+        // first and look then, and the fence keeps it so.
+        fence(Ordering::SeqCst);
+        if let Some(fires) = self.inner.fires.get() {
+            fires.cancel();
+        }
     }
 
     pub(crate) fn token(&self) -> &CancellationToken {
-        &self.fired
+        let fires = self.inner.fires.get_or_init(CancellationToken::new);
+        fence(Ordering::SeqCst);
+        if self.inner.cause.get().is_some() {
+            fires.cancel();
+        }
+        fires
     }
 
     pub(crate) fn cause(&self) -> Option<&StopCause> {
-        self.cause.get()
+        self.inner.cause.get()
     }
 
     pub(crate) async fn fired(&self) -> StopCause {
-        self.fired.cancelled().await;
+        self.token().cancelled().await;
         self.cause().cloned().unwrap_or(StopCause::Shutdown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_fires_whether_it_is_taken_before_or_after() {
+        let (before, after) = (StopToken::default(), StopToken::default());
+        let taken = before.token().clone();
+        assert!(!taken.is_cancelled());
+        before.fire(StopCause::Lost);
+        after.fire(StopCause::Lost);
+        assert!(taken.is_cancelled());
+        assert!(after.token().is_cancelled());
+        after.fire(StopCause::Shutdown);
+        assert_eq!(
+            after.cause(),
+            Some(&StopCause::Lost),
+            "the first cause stands"
+        );
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::{
-    CallToolParams, CallToolResult, Era, ListToolsResult, Notification, Tool as Description,
-    ToolAnnotations, ToolListChangedParams, error_code,
+    CallToolResult, Era, ListToolsResult, Notification, Tool as Description, ToolAnnotations,
+    ToolListChangedParams, error_code,
 };
 use schemars::JsonSchema;
 use schemars::generate::Contract;
@@ -48,7 +48,7 @@ pub struct Tool {
     enabled: bool,
 }
 
-type Handler = Arc<dyn Fn(Context, Map<String, Value>) -> BoxFuture<CallToolResult> + Send + Sync>;
+type Handler = Arc<dyn Fn(Context, RawJson) -> BoxFuture<CallToolResult> + Send + Sync>;
 
 impl Tool {
     /// A tool from its name and its handler. The schema of its arguments is made from their type.
@@ -59,7 +59,7 @@ impl Tool {
         Fut: Future<Output = R> + Send + 'static,
         R: IntoToolResult,
     {
-        let handler: Handler = Arc::new(move |cx, arguments| match decode(arguments) {
+        let handler: Handler = Arc::new(move |cx, arguments| match decode(&arguments) {
             Ok(arguments) => {
                 let running = handler(cx, arguments);
                 Box::pin(async move { running.await.into_tool_result() })
@@ -80,7 +80,7 @@ impl Tool {
         R: IntoToolResult,
     {
         let handler = Arc::new(handler);
-        let handler: Handler = Arc::new(move |cx, arguments| match decode(arguments) {
+        let handler: Handler = Arc::new(move |cx, arguments| match decode(&arguments) {
             Ok(arguments) => {
                 let handler = handler.clone();
                 blocking::run(cx, move |cx| handler(cx, arguments).into_tool_result())
@@ -153,7 +153,7 @@ impl Tool {
         self
     }
 
-    async fn call(&self, cx: &Context, arguments: Map<String, Value>) -> Answered {
+    async fn call(&self, cx: &Context, arguments: RawJson) -> Answered {
         if let Some(running) = &self.running {
             let permit = running.clone().try_acquire_owned().map_err(|_| {
                 let name = &self.description.name;
@@ -190,21 +190,43 @@ impl std::fmt::Debug for Tool {
 }
 
 /// Decodes arguments; the problem names the argument.
-fn decode<A: DeserializeOwned>(arguments: Map<String, Value>) -> Result<A, String> {
+fn decode<A: DeserializeOwned>(arguments: &RawJson) -> Result<A, String> {
     // A handler without arguments takes `()`, which is no object.
-    if arguments.is_empty()
+    if arguments.is_empty_object()
         && let Ok(none) = A::deserialize(Value::Null)
     {
         return Ok(none);
     }
-    let arguments = Value::Object(arguments);
-    serde_path_to_error::deserialize(arguments).map_err(|error| {
-        let path = error.path().to_string();
-        match path.as_str() {
-            "." => format!("invalid arguments: {}", error.inner()),
-            path => format!("invalid argument `{path}`: {}", error.inner()),
+    let mut json = serde_json::Deserializer::from_slice(arguments.as_bytes());
+    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let problem = error.inner().to_string();
+        // Where in the text it is helps nobody who has not written that text.
+        let problem = problem.split(" at line ").next().unwrap_or_default();
+        match error.path().to_string().as_str() {
+            "." => format!("invalid arguments: {problem}"),
+            path => format!("invalid argument `{path}`: {problem}"),
         }
     })
+}
+
+/// What a call says: which tool, and with what.
+fn read(params: Option<&RawJson>) -> Result<(RawJson, RawJson), ErrorObject> {
+    let invalid = |problem: &str| {
+        let problem = format!("tools/call: {problem}");
+        ErrorObject::new(error_code::INVALID_PARAMS, problem)
+    };
+    let params = params.ok_or_else(|| invalid("missing field `name`"))?;
+    let [name, arguments] = params.fields(["name", "arguments"]);
+    let name = name.ok_or_else(|| invalid("missing field `name`"))?;
+    if name.as_text().is_none() {
+        return Err(invalid("`name` must be a string"));
+    }
+    let arguments = arguments.filter(|arguments| arguments.as_str() != "null");
+    let arguments = arguments.unwrap_or(RawJson::empty_object());
+    match arguments.is_object() {
+        true => Ok((name, arguments)),
+        false => Err(invalid("`arguments` must be an object")),
+    }
 }
 
 /// The schema of arguments. `()` and the like have no object schema; the protocol wants one.
@@ -308,20 +330,17 @@ impl Tools {
     }
 
     pub(super) async fn call(&self, cx: &Context) -> Result<Reply, ErrorObject> {
-        let invalid = |problem| ErrorObject::new(error_code::INVALID_PARAMS, problem);
-        let params = cx.params().cloned().unwrap_or(RawJson::empty_object());
-        let params: CallToolParams = params
-            .decode()
-            .map_err(|error| invalid(format!("tools/call: {error}")))?;
+        let (name, arguments) = read(cx.params())?;
+        let name = name.as_text().unwrap_or_default();
         let tool = {
             let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-            let tool = inner.tools.get(&params.name);
+            let tool = inner.tools.get(&*name);
             tool.filter(|tool| tool.enabled).cloned()
         };
         let Some(tool) = tool else {
-            return Err(invalid(format!("unknown tool: {}", params.name)));
+            let problem = format!("unknown tool: {name}");
+            return Err(ErrorObject::new(error_code::INVALID_PARAMS, problem));
         };
-        let arguments = params.arguments.unwrap_or_default();
         tool.call(cx, arguments).await.map(Reply::CallTool)
     }
 }

@@ -398,7 +398,12 @@ async fn typed_end_nobody_there_is_lost_and_never_sent() {
 async fn eras_are_found_out() {
     let error = |asked: &Asked, code: i64| {
         let error = json!({ "code": code, "message": "no" });
-        json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error }).to_string()
+        // Some servers make an id up.
+        let id = match code {
+            0 => json!("server-error"),
+            _ => asked.body["id"].clone(),
+        };
+        json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()
     };
     type Case = (&'static str, &'static str, Option<i64>, Option<Era>);
     let cases: &[Case] = &[
@@ -415,6 +420,12 @@ async fn eras_are_found_out() {
             "200 OK",
             "application/json",
             Some(-32601),
+            Some(Era::Legacy),
+        ),
+        (
+            "400 Bad Request",
+            "application/json",
+            Some(0),
             Some(Era::Legacy),
         ),
         ("400 Bad Request", "application/json", Some(-32020), None),

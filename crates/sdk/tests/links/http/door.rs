@@ -235,7 +235,8 @@ async fn modern_statuses_and_headers() {
         headers.push((name, value));
         headers
     };
-    let cases: Vec<(&str, Vec<(&str, &str)>, Value, u16, Option<i64>)> = vec![
+    type Case<'a> = (&'a str, Vec<(&'a str, &'a str)>, Value, u16, Option<i64>);
+    let cases: Vec<Case<'_>> = vec![
         ("all is well", all.to_vec(), call(&meta), 200, None),
         (
             "base64",

@@ -89,6 +89,16 @@ pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Loss
     Ok(read.freeze())
 }
 
+/// Reads what is left of a body that says nothing, so that its connection can be used again.
+pub(super) async fn drain(mut body: Incoming) {
+    let mut left = 64 << 10_usize;
+    while let Ok(Some(data)) = next(&mut body).await
+        && data.len() < left
+    {
+        left -= data.len();
+    }
+}
+
 /// The next piece of a body.
 pub(super) async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Loss> {
     loop {

@@ -23,6 +23,7 @@ use crate::driver::{App, Carried, Driven, Link, Passed, Turn, Until, turn};
 /// How long a server has to say where to post, and to take what is posted.
 const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
 const POST_WITHIN: Duration = Duration::from_secs(30);
+const DRAIN_WITHIN: Duration = Duration::from_millis(100);
 
 /// A stream that is open, and where to post.
 pub(super) struct Opened {
@@ -152,7 +153,11 @@ async fn write(place: Arc<Place>, mut carried: Carried, endpoint: Address) {
         request.headers_mut().insert(CONTENT_TYPE, headers::JSON);
         let sent = tokio::time::timeout(POST_WITHIN, place.connections.send(request)).await;
         match sent {
-            Ok(Ok(response)) if response.status().is_success() => carried.written(),
+            Ok(Ok(response)) if response.status().is_success() => {
+                carried.written();
+                let drained = answer::drain(response.into_body());
+                let _ = tokio::time::timeout(DRAIN_WITHIN, drained).await;
+            }
             Ok(Ok(response)) => {
                 let (parts, body) = response.into_parts();
                 carried.not_taken(answer::odd(parts.status, &parts.headers, body).await);

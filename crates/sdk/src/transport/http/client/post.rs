@@ -5,9 +5,10 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use belay_protocol::engine::{ExchangeId, LossKind, Waiting};
-use belay_protocol::jsonrpc::{self, Message, RawJson};
+use belay_protocol::engine::{Closing, ExchangeId, LossKind, Waiting};
+use belay_protocol::jsonrpc::{self, Message, RawJson, RequestId};
 use belay_protocol::types::legacy::Initialize;
 use belay_protocol::types::{Era, ProtocolVersion, Request as _};
 use bytes::Bytes;
@@ -107,24 +108,40 @@ pub(super) async fn carry(place: Arc<Place>, link: Arc<Link>, exchange: Exchange
             match waiting {
                 Waiting::Call(_) => {
                     ask(&place, &carried).await;
-                    std::future::pending().await
+                    // The engine has been told what came of it, and says what is next.
+                    poll_fn(|cx| carried.poll_over(cx)).await;
                 }
                 _ => tell(&place, &carried).await,
             }
         };
-        // Whatever is under way is dropped when the exchange is over: on modern HTTP that closes the
-        // stream, which is the cancellation.
+        let mut going_on = std::pin::pin!(going_on);
         tokio::select! {
             biased;
-            () = poll_fn(|cx| carried.poll_over(cx)) => return,
-            () = going_on => {}
+            how = poll_fn(|cx| carried.poll_over(cx)) => {
+                // Whatever is under way is dropped when the exchange is over: on modern HTTP that
+                // closes the stream, which is the cancellation. But one that was answered is about
+                // to end by itself, and then its connection can be used again.
+                if how == Closing::Finished {
+                    let _ = tokio::time::timeout(LAST_MOMENT, going_on).await;
+                }
+                return;
+            }
+            () = &mut going_on => {}
         }
     }
 }
 
+/// After its answer, a stream has so long to end by itself.
+const LAST_MOMENT: Duration = Duration::from_millis(100);
+
 /// A call.
 async fn ask(place: &Place, carried: &Carried) {
-    let Some((request, opens)) = place.request(carried) else {
+    let Some(Prepared {
+        request,
+        asks,
+        opens,
+    }) = place.request(carried)
+    else {
         return;
     };
     let named = request.headers().contains_key(headers::SESSION_ID);
@@ -135,17 +152,22 @@ async fn ask(place: &Place, carried: &Carried) {
     if opens && response.status().is_success() {
         place.begin_session(response.headers());
     }
-    understand(place, carried, response, named).await;
+    understand(place, carried, response, named, asks.as_ref()).await;
 }
 
 /// What comes back to a call.
-async fn understand(place: &Place, carried: &Carried, response: Response<Incoming>, named: bool) {
+async fn understand(
+    place: &Place,
+    carried: &Carried,
+    response: Response<Incoming>,
+    named: bool,
+    asked: Option<&RequestId>,
+) {
     let (parts, body) = response.into_parts();
     let (status, headers) = (parts.status, &parts.headers);
     match answer::content(headers) {
         _ if place.is_gone(status, named) => {
             let mut loss = answer::odd(status, headers, body).await;
-            // A modern error is an answer about the request, not about the session.
             loss.kind = LossKind::SessionGone;
             carried.link().lose(loss);
         }
@@ -157,7 +179,7 @@ async fn understand(place: &Place, carried: &Carried, response: Response<Incomin
                 Ok(body) => body,
                 Err(loss) => return carried.lost(loss, false),
             };
-            match status.is_success() || speaks_for_itself(carried, status, &body) {
+            match status.is_success() || speaks_for_itself(carried, status, &body, asked) {
                 true if !body.is_empty() => {
                     place.deliver(carried, &body);
                     carried.input_ended();
@@ -169,22 +191,30 @@ async fn understand(place: &Place, carried: &Carried, response: Response<Incomin
     }
 }
 
-/// Whether a body that came with an error status is an answer nevertheless. Who may not ask, and a
-/// server that is broken before it was understood, has not been answered.
-fn speaks_for_itself(carried: &Carried, status: StatusCode, body: &Bytes) -> bool {
+/// Whether a body that came with an error status is an answer to what was asked nevertheless. Who may
+/// not ask, and a server that is broken before it was understood, has not been answered; and some
+/// servers give errors about HTTP an id that nobody has.
+fn speaks_for_itself(
+    carried: &Carried,
+    status: StatusCode,
+    body: &Bytes,
+    asked: Option<&RequestId>,
+) -> bool {
     let closed = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     let open = carried.link().version().is_some();
-    let heard = !closed && (open || !status.is_server_error());
-    heard
-        && matches!(
-            jsonrpc::decode(body, 64),
-            Ok(Message::Response(jsonrpc::Response { body: Err(_), .. }) | Message::Unaddressed(_))
-        )
+    if closed || (!open && status.is_server_error()) {
+        return false;
+    }
+    match jsonrpc::decode(body, 64) {
+        Ok(Message::Response(response)) => response.body.is_err() && Some(&response.id) == asked,
+        Ok(Message::Unaddressed(_)) => true,
+        _ => false,
+    }
 }
 
 /// Something that wants no answer. It is over when the server has it.
 async fn tell(place: &Place, carried: &Carried) {
-    let Some((request, _)) = place.request(carried) else {
+    let Some(Prepared { request, .. }) = place.request(carried) else {
         return;
     };
     let named = request.headers().contains_key(headers::SESSION_ID);
@@ -198,18 +228,31 @@ async fn tell(place: &Place, carried: &Carried) {
                 let status = response.status();
                 tracing::debug!(%status, "a notification was refused");
             }
+            answer::drain(response.into_body()).await;
             carried.link().write_done(carried.exchange());
         }
     }
 }
 
+/// A POST that is ready to go.
+struct Prepared {
+    request: Request<Outgoing>,
+    /// The id of the call, if it is one.
+    asks: Option<RequestId>,
+    /// Whether it opens a session.
+    opens: bool,
+}
+
 impl Place {
-    /// The POST for the frame that waits, and whether it opens a session.
-    fn request(&self, carried: &Carried) -> Option<(Request<Outgoing>, bool)> {
+    /// The POST for the frame that waits.
+    fn request(&self, carried: &Carried) -> Option<Prepared> {
         let frame = carried.peek()?;
         let message = jsonrpc::decode(&frame, usize::MAX).ok();
-        let is_call = matches!(message, Some(Message::Request(_)));
-        let body = Outgoing::frame(carried, &frame, is_call, self.tap.clone());
+        let asks = match &message {
+            Some(Message::Request(request)) => Some(request.id.clone()),
+            _ => None,
+        };
+        let body = Outgoing::frame(carried, &frame, asks.is_some(), self.tap.clone());
         let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.address.uri().clone();
@@ -228,7 +271,11 @@ impl Place {
                 headers.extend(session.map(|session| (headers::SESSION_ID, session)));
             }
         }
-        Some((request, opens))
+        Some(Prepared {
+            request,
+            asks,
+            opens,
+        })
     }
 }
 

@@ -58,6 +58,9 @@ impl<'a> Stream<'a> {
     pub(super) async fn read(mut self, mut body: Incoming) {
         loop {
             let cause = self.take_in(body).await;
+            if self.carried.is_over() {
+                return;
+            }
             if !self.is_resumable() {
                 return self.carried.lost(cause, false);
             }
@@ -187,7 +190,7 @@ pub(super) async fn listen(place: Arc<Place>, link: Arc<Link>) {
     };
     tokio::select! {
         biased;
-        () = std::future::poll_fn(|cx| carried.poll_over(cx)) => {}
+        _ = std::future::poll_fn(|cx| carried.poll_over(cx)) => {}
         () = listening => {}
     }
 }

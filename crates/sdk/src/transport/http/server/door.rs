@@ -1,5 +1,8 @@
 //! The door: what is asked of a request before anybody looks into it.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -7,8 +10,6 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HOST, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
-use std::future::poll_fn;
-use std::pin::pin;
 
 use super::super::headers::{self, single};
 use super::refusal::Refusal;
@@ -18,7 +19,7 @@ use super::refusal::Refusal;
 /// name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    hosts: Vec<Authority>,
+    hosts: Vec<String>,
     origins: Vec<String>,
     /// What was to be a host, and is none.
     wrong: Option<String>,
@@ -27,7 +28,7 @@ pub(super) struct Names {
 impl Names {
     pub(super) fn allow_host(&mut self, host: &str) {
         match Authority::parse(host) {
-            Some(host) => self.hosts.push(host),
+            Some(_) => self.hosts.push(host.to_owned()),
             None => self.wrong = Some(host.to_owned()),
         }
     }
@@ -68,10 +69,13 @@ impl Names {
     }
 
     /// Unless it was told its names, a server answers to those of this machine alone.
-    fn answers_to(&self, name: &Authority) -> bool {
+    fn answers_to(&self, name: &Authority<'_>) -> bool {
         match self.hosts.is_empty() && self.wrong.is_none() {
             true => name.is_loopback(),
-            false => self.hosts.iter().any(|host| host.covers(name)),
+            false => {
+                let mut hosts = self.hosts.iter().filter_map(|host| Authority::parse(host));
+                hosts.any(|host| host.covers(name))
+            }
         }
     }
 
@@ -101,16 +105,15 @@ fn foreign_origin(problem: &str) -> Refusal {
     )
 }
 
-/// `host` or `host:port`, in lower case and without a dot at its end.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Authority {
-    host: String,
+/// `host` or `host:port`, without a dot at the end of the host.
+#[derive(Clone, Copy, Debug)]
+struct Authority<'a> {
+    host: &'a str,
     port: Option<u16>,
 }
 
-impl Authority {
-    fn parse(text: &str) -> Option<Self> {
-        let text = text.to_ascii_lowercase();
+impl<'a> Authority<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (host, rest) = rest.split_once(']')?;
@@ -119,12 +122,12 @@ impl Authority {
                     "" => None,
                     rest => Some(rest.strip_prefix(':')?),
                 };
-                (host.to_owned(), port)
+                (host, port)
             }
             None => {
                 let (host, port) = match text.split_once(':') {
                     Some((host, port)) => (host, Some(port)),
-                    None => (text.as_str(), None),
+                    None => (text, None),
                 };
                 let host = host.strip_suffix('.').unwrap_or(host);
                 let valid =
@@ -132,7 +135,7 @@ impl Authority {
                 if host.is_empty() || !host.bytes().all(valid) {
                     return None;
                 }
-                (host.to_owned(), port)
+                (host, port)
             }
         };
         let port = match port {
@@ -146,7 +149,7 @@ impl Authority {
     }
 
     fn is_loopback(&self) -> bool {
-        self.host == "localhost"
+        self.host.eq_ignore_ascii_case("localhost")
             || self
                 .host
                 .parse::<std::net::IpAddr>()
@@ -155,7 +158,8 @@ impl Authority {
 
     /// A name without a port covers it on every port.
     fn covers(&self, other: &Self) -> bool {
-        self.host == other.host && (self.port.is_none() || self.port == other.port)
+        let same = self.host.eq_ignore_ascii_case(other.host);
+        same && (self.port.is_none() || self.port == other.port)
     }
 }
 
@@ -248,11 +252,22 @@ where
             false => rest.freeze(),
         })
     };
-    match tokio::time::timeout(within, reading).await {
-        Ok(read) => read,
-        Err(_) => {
+    match ready_within(within, reading).await {
+        Some(read) => read,
+        None => {
             let problem = format!("the body took longer than {within:?}");
             Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, problem))
         }
+    }
+}
+
+/// Waits for something, but not longer than that. Most bodies are there already, and a timer is not
+/// free: so it is set only if there is something to wait for.
+async fn ready_within<F: Future>(span: Duration, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let first = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx)));
+    match first.await {
+        Poll::Ready(ready) => Some(ready),
+        Poll::Pending => tokio::time::timeout(span, future).await.ok(),
     }
 }

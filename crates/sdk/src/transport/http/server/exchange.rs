@@ -45,7 +45,7 @@ pub(super) async fn serve(
         biased;
         turn = poll_fn(|cx| carried.poll_turn(cx)) => Some(turn),
         () = turning => None,
-        () = tokio::time::sleep(shared.options.head_after) => None,
+        () = shared.patience.wait() => None,
     };
     match first {
         Some(Turn::Write(waiting)) if is_last(waiting) => {

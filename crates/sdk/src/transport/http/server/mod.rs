@@ -19,6 +19,7 @@ mod events;
 mod exchange;
 mod listener;
 mod metrics;
+mod patience;
 mod refusal;
 mod service;
 mod session;

@@ -259,9 +259,10 @@ impl HttpService {
             let checked = shared.check_room();
             checked.map_err(|refusal| refusal.about(&request.id))?;
         }
-        match Kind::of(headers, &message) {
+        let said = Said::by(&message);
+        match Kind::of(headers, &message, &said) {
             Kind::Modern => {
-                check_modern(headers, &message)?;
+                check_modern(headers, &message, &said)?;
                 let link = shared.modern_link(self.connection.as_ref());
                 Ok(exchange::serve(shared, link, Era::Modern, message).await)
             }
@@ -336,8 +337,8 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(headers: &HeaderMap, message: &Result<Message, DecodeError>) -> Self {
-        if meta_version(message).is_some() {
+    fn of(headers: &HeaderMap, message: &Result<Message, DecodeError>, said: &Said) -> Self {
+        if said.version.is_some() {
             return Self::Modern;
         }
         if headers.contains_key(headers::SESSION_ID) && !says_modern(headers) {
@@ -357,14 +358,35 @@ fn is_initialize(message: &Result<Message, DecodeError>) -> bool {
     matches!(message, Ok(Message::Request(request)) if request.method == *Initialize::METHOD)
 }
 
-/// The revision that a message names in its own `_meta`.
-fn meta_version(message: &Result<Message, DecodeError>) -> Option<RawJson> {
-    let Ok(Message::Request(request)) = message else {
-        return None;
-    };
-    let meta = request.params.as_ref()?.field("_meta")?;
-    meta.is_object()
-        .then(|| meta.field(meta_key::PROTOCOL_VERSION))?
+/// What a request says of itself, that its headers may have to say, too.
+#[derive(Default)]
+struct Said {
+    /// The revision that it names in its `_meta`.
+    version: Option<RawJson>,
+    /// The tool, prompt or resource it is about.
+    name: Option<RawJson>,
+}
+
+impl Said {
+    fn by(message: &Result<Message, DecodeError>) -> Self {
+        let Ok(Message::Request(request)) = message else {
+            return Self::default();
+        };
+        let Some(params) = &request.params else {
+            return Self::default();
+        };
+        let (meta, name) = match headers::named_by(&request.method) {
+            Some(field) => {
+                let [meta, name] = params.fields(["_meta", field]);
+                (meta, name)
+            }
+            None => (params.field("_meta"), None),
+        };
+        Self {
+            version: meta.and_then(|meta| meta.field(meta_key::PROTOCOL_VERSION)),
+            name,
+        }
+    }
 }
 
 /// Whether the header names a revision that is not a legacy one.
@@ -396,6 +418,7 @@ fn check_version(headers: &HeaderMap) -> Result<Option<ProtocolVersion>, Refusal
 fn check_modern(
     headers: &HeaderMap,
     message: &Result<Message, DecodeError>,
+    said: &Said,
 ) -> Result<(), Refusal> {
     let Ok(Message::Request(request)) = message else {
         return Ok(());
@@ -415,22 +438,15 @@ fn check_modern(
         Err(Refusal::mismatch(&request.id, problem))
     };
     // Without its own word in the body, the engine says what is missing.
-    let Some(version) = meta_version(message) else {
+    let Some(version) = &said.version else {
         return Ok(());
     };
     if let Some(version) = version.as_text() {
         check(&headers::PROTOCOL_VERSION, "MCP-Protocol-Version", &version)?;
     }
     check(&headers::METHOD, "Mcp-Method", &request.method)?;
-    let Some(field) = headers::named_by(&request.method) else {
-        return Ok(());
-    };
-    let named = request
-        .params
-        .as_ref()
-        .and_then(|params| params.field(field));
-    match named.as_ref().and_then(RawJson::as_text) {
-        Some(named) => check(&headers::NAME, "Mcp-Name", &named),
+    match said.name.as_ref().and_then(RawJson::as_text) {
+        Some(name) => check(&headers::NAME, "Mcp-Name", &name),
         None => Ok(()),
     }
 }

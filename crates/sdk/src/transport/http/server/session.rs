@@ -174,7 +174,7 @@ impl Session {
         let first = tokio::select! {
             biased;
             turn = poll_fn(|cx| carried.poll_turn(cx)) => Some(turn),
-            () = tokio::time::sleep(shared.options.head_after) => None,
+            () = shared.patience.wait() => None,
         };
         match first {
             Some(Turn::Write(waiting)) if one && is_last(waiting) => {

@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::endpoint::Options;
 use super::event_stream::EventStreams;
 use super::events::EventStore;
+use super::patience::Patience;
 use super::refusal::Refusal;
 use super::session::Sessions;
 use crate::driver::{App, Link};
@@ -27,6 +28,8 @@ pub(super) struct Shared {
     pub(super) sessions: Sessions,
     pub(super) event_streams: EventStreams,
     pub(super) tasks: TaskTracker,
+    /// When an answer becomes a stream.
+    pub(super) patience: Arc<Patience>,
     /// What engines are told, made once.
     configs: Configs,
     in_flight: Arc<Semaphore>,
@@ -55,7 +58,10 @@ impl Shared {
             config.spans.resume_window = Some(Duration::ZERO);
             (version, Arc::new(config))
         });
+        let tasks = TaskTracker::new();
         Arc::new(Self {
+            patience: Patience::new(options.head_after, tasks.clone()),
+            tasks,
             app: server.app(),
             configs: Configs {
                 alone: alone.collect(),
@@ -70,7 +76,6 @@ impl Shared {
             events,
             sessions: Sessions::default(),
             event_streams: EventStreams::default(),
-            tasks: TaskTracker::new(),
             streams: Arc::default(),
         })
     }

@@ -1,0 +1,158 @@
+//! Wakes those who have waited for long enough.
+//!
+//! Nearly every request is answered before anybody loses patience, and setting a timer for each of
+//! them would cost more than the answer. But all wait equally long: who came first is woken first,
+//! so that one timer, which is set for whoever is at the front, serves all.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+pub(super) struct Patience {
+    span: Duration,
+    tasks: TaskTracker,
+    line: Mutex<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    /// Those who wait, and those who have left since.
+    waiting: VecDeque<(Instant, Weak<Slot>)>,
+    /// Somebody looks after them.
+    is_watched: bool,
+}
+
+type Slot = Mutex<State>;
+
+#[derive(Default)]
+struct State {
+    over: bool,
+    waker: Option<Waker>,
+}
+
+impl Patience {
+    pub(super) fn new(span: Duration, tasks: TaskTracker) -> Arc<Self> {
+        Arc::new(Self {
+            span,
+            tasks,
+            line: Mutex::default(),
+        })
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits, from now on.
+    pub(super) fn wait(self: &Arc<Self>) -> Waiting {
+        let over = self.span.is_zero();
+        let slot = Arc::new(Slot::new(State { over, waker: None }));
+        if over {
+            return Waiting(slot);
+        }
+        let unwatched = {
+            let mut line = self.line();
+            let due = Instant::now() + self.span;
+            line.waiting.push_back((due, Arc::downgrade(&slot)));
+            !std::mem::replace(&mut line.is_watched, true)
+        };
+        if unwatched {
+            self.tasks.spawn(self.clone().watch());
+        }
+        Waiting(slot)
+    }
+
+    /// Sleeps until the first of them is due, as long as there are any.
+    async fn watch(self: Arc<Self>) {
+        // If the runtime ends before they do, nobody waits any more either.
+        while let Some(due) = self.first() {
+            tokio::time::sleep_until(due).await;
+        }
+    }
+
+    /// When the first who still waits is due. Those who are due now are woken.
+    fn first(&self) -> Option<Instant> {
+        let mut line = self.line();
+        let now = Instant::now();
+        while let Some((due, slot)) = line.waiting.front() {
+            match slot.upgrade() {
+                None => {}
+                Some(_) if *due > now => return Some(*due),
+                Some(slot) => {
+                    let mut state = lock(&slot);
+                    state.over = true;
+                    if let Some(waker) = state.waker.take() {
+                        waker.wake();
+                    }
+                }
+            }
+            line.waiting.pop_front();
+        }
+        line.is_watched = false;
+        None
+    }
+}
+
+/// Ready when patience is over.
+pub(super) struct Waiting(Arc<Slot>);
+
+impl Future for Waiting {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = lock(&self.0);
+        if state.over {
+            return Poll::Ready(());
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => state.waker = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+fn lock(slot: &Slot) -> MutexGuard<'_, State> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_is_woken_when_it_is_due_and_those_who_left_are_forgotten() {
+        let tasks = TaskTracker::new();
+        let patience = Patience::new(Duration::from_millis(250), tasks.clone());
+        let start = Instant::now();
+        let first = patience.wait();
+        tokio::time::advance(Duration::from_millis(100)).await;
+        let left = patience.wait();
+        let second = patience.wait();
+        drop(left);
+        first.await;
+        assert_eq!(start.elapsed(), Duration::from_millis(250));
+        second.await;
+        assert_eq!(start.elapsed(), Duration::from_millis(350));
+        tasks.close();
+        tasks.wait().await;
+        assert!(
+            patience.line().waiting.is_empty(),
+            "nobody is watched for nothing"
+        );
+        patience.wait().await;
+        assert_eq!(start.elapsed(), Duration::from_millis(600));
+    }
+
+    #[tokio::test]
+    async fn no_patience_is_no_wait() {
+        let patience = Patience::new(Duration::ZERO, TaskTracker::new());
+        patience.wait().await;
+    }
+}
