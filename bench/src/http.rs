@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use crate::load::{Round, spent};
 use crate::{Era, Who};
 
-const CONNECTIONS: usize = 8;
+fn connections() -> usize {
+    std::env::var("BENCH_CONNECTIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(8)
+}
 
 pub(crate) struct Server {
     child: Child,
@@ -32,7 +34,7 @@ impl Server {
         let mut address = String::new();
         let stdout = child.stdout.take().expect("a pipe");
         BufReader::new(stdout).read_line(&mut address).expect("an address");
-        let connections = (0..CONNECTIONS).map(|_| Connection::open(address.trim(), era));
+        let connections = (0..connections()).map(|_| Connection::open(address.trim(), era));
         Self {
             child,
             connections: connections.collect(),

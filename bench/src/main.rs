@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The floor answers with a line, or a response, that was made before: what is left is the cost of
-//! the pipe, or of hyper. What is measured is the number of answers per second, and the time that the
+//! the pipe, with a write for each line, or of hyper. What is measured is the number of answers per second, and the time that the
 //! server's process spends on each. Machines differ, and are shared: so all is shown as a ratio to
 //! the floor of the same run.
 

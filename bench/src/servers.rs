@@ -89,25 +89,18 @@ async fn serve_stdio(who: Who) {
     }
 }
 
-/// A line for each line, as many at once as there are.
+/// A line for each line, each with a write of its own.
 fn floor_stdio() {
     let mut input = std::io::BufReader::with_capacity(1 << 16, std::io::stdin());
     let mut output = std::io::stdout().lock();
-    let mut answers = Vec::new();
+    let answer = format!("{ANSWER}\n");
+    let mut line = Vec::new();
     loop {
-        let read = input.fill_buf().expect("a pipe");
-        if read.is_empty() {
+        line.clear();
+        if input.read_until(b'\n', &mut line).expect("a pipe") == 0 {
             return;
         }
-        let lines = read.iter().filter(|byte| **byte == b'\n').count();
-        let length = read.len();
-        input.consume(length);
-        answers.clear();
-        for _ in 0..lines {
-            answers.extend_from_slice(ANSWER.as_bytes());
-            answers.push(b'\n');
-        }
-        output.write_all(&answers).expect("a reader");
+        output.write_all(answer.as_bytes()).expect("a reader");
         output.flush().expect("a reader");
     }
 }

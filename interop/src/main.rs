@@ -1,4 +1,4 @@
-//! Belay against everybody else's SDK, over stdio, both ways.
+//! Belay against everybody else's SDK, over stdio and HTTP, both ways.
 //!
 //! `cargo xtask interop` installs the peers and runs this:
 //! `belay-interop <folder of the installed peers> <the belay program>`.
@@ -14,6 +14,9 @@ use std::process::ExitCode;
 
 use table::Table;
 
+const OURS: &str = "our client, their server";
+const THEIRS: &str = "their client, our server";
+
 /// What went wrong with a check.
 type Checked = Result<(), String>;
 
@@ -27,16 +30,28 @@ async fn main() -> ExitCode {
     let mut table = Table::default();
     for peer in peers::sdks(&folder) {
         for &era in peer.server_eras {
-            let row = table.row(peer.name, era, "our client, their server");
+            let row = table.row(peer.name, "stdio", era, OURS);
             ours::check(row, &peer, era).await;
+            let row = table.row(peer.name, "http", era, OURS);
+            ours::check_listener(row, &peer, "http", era).await;
+        }
+        if peer.sse.0 {
+            let row = table.row(peer.name, "sse", "legacy", OURS);
+            ours::check_listener(row, &peer, "sse", "legacy").await;
         }
         for &era in peer.client_eras {
-            let row = table.row(peer.name, era, "their client, our server");
+            let row = table.row(peer.name, "stdio", era, THEIRS);
             theirs::check(row, &peer, era, &belay).await;
+            let row = table.row(peer.name, "http", era, THEIRS);
+            theirs::check_http(row, &peer, "mcp", era, &belay).await;
+        }
+        if peer.sse.1 {
+            let row = table.row(peer.name, "sse", "legacy", THEIRS);
+            theirs::check_http(row, &peer, "sse", "legacy", &belay).await;
         }
     }
     for (server, tool, arguments) in peers::public_servers(&folder) {
-        let row = table.row(server.name, "auto", "our client, a public server");
+        let row = table.row(server.name, "stdio", "auto", "our client, a public server");
         ours::check_public(row, &server.command, tool, arguments).await;
     }
     print!("\n{table}");

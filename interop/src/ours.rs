@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::Checked;
 use crate::peers::Peer;
-use crate::processes::{Scratch, exists, kill, until};
+use crate::processes::{Listener, Scratch, exists, free_port, kill, until};
 use crate::table::Row;
 
 pub(crate) async fn check(row: &mut Row, peer: &Peer, era: &'static str) {
@@ -31,6 +31,57 @@ pub(crate) async fn check(row: &mut Row, peer: &Peer, era: &'static str) {
         "closed",
         with(open().await, |client| closed(client, &log)).await,
     );
+}
+
+/// The same for a server that listens. `wire` is what it is told to speak: `http` or `sse`.
+pub(crate) async fn check_listener(row: &mut Row, peer: &Peer, wire: &str, era: &'static str) {
+    let log = Scratch::new("handlers");
+    let started = listen(peer, wire, &log).await;
+    let open = || async {
+        let server = started.as_ref().map_err(Clone::clone)?;
+        let _ = std::fs::remove_file(&log.0);
+        let path = if wire == "sse" { "sse" } else { "mcp" };
+        let builder = Client::builder("interop", "1").mode(mode(era));
+        let url = format!("http://{}/{path}", server.address);
+        builder.http(&url).await.map_err(told)
+    };
+    row.set("list", with(open().await, list).await);
+    row.set("call", with(open().await, call).await);
+    row.set("progress", with(open().await, progress).await);
+    row.set(
+        "cancel",
+        with(open().await, |client| cancel(client, &log)).await,
+    );
+    let closed = |client: Client| {
+        let log = &log;
+        async move {
+            let _call = hang(&client, log).await?;
+            client.close().await;
+            until("the handler was told", || log.text().contains("cancelled")).await
+        }
+    };
+    row.set("closed", with(open().await, closed).await);
+    let killed = |client: Client| {
+        let (log, server) = (&log, &started);
+        async move {
+            let call = hang(&client, log).await?;
+            let server = server.as_ref().map_err(Clone::clone)?;
+            kill(server.pid().ok_or("it has ended")?)?;
+            let error = call.await.err().ok_or("it was answered")?;
+            expect(error.is_lost(), || format!("{error:?}"))
+        }
+    };
+    row.set("killed", with(open().await, killed).await);
+}
+
+async fn listen(peer: &Peer, wire: &str, log: &Scratch) -> Result<Listener, String> {
+    let port = free_port()?;
+    let mut command = tokio::process::Command::new(&peer.server[0]);
+    command
+        .args(&peer.server[1..])
+        .args([wire, &port.to_string()])
+        .env("INTEROP_LOG", &log.0);
+    Listener::start(&mut command, Some(format!("127.0.0.1:{port}"))).await
 }
 
 /// A server of which we know only one tool.
@@ -61,14 +112,17 @@ pub(crate) async fn check_public(row: &mut Row, command: &[String], tool: &str, 
 async fn open(command: &[String], era: &str, log: &Scratch) -> Result<Client, String> {
     let mut child = Command::new(&command[0]);
     child.args(&command[1..]).env("INTEROP_LOG", &log.0);
-    let mode = match era {
+    let _ = std::fs::remove_file(&log.0);
+    let builder = Client::builder("interop", "1").mode(mode(era));
+    builder.spawn(child).await.map_err(told)
+}
+
+fn mode(era: &str) -> Mode {
+    match era {
         "legacy" => Mode::Legacy,
         "modern" => Mode::Modern,
         _ => Mode::Auto,
-    };
-    let _ = std::fs::remove_file(&log.0);
-    let builder = Client::builder("interop", "1").mode(mode);
-    builder.spawn(child).await.map_err(told)
+    }
 }
 
 async fn with<F>(client: Result<Client, String>, check: impl FnOnce(Client) -> F) -> Checked

@@ -9,10 +9,12 @@ pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) server: Vec<String>,
     pub(crate) client: Vec<String>,
-    /// The eras its server speaks on stdio.
+    /// The eras its server speaks.
     pub(crate) server_eras: &'static [&'static str],
     /// The eras its client can be told to speak.
     pub(crate) client_eras: &'static [&'static str],
+    /// Whether it has the transport of 2024-11-05: its server, its client.
+    pub(crate) sse: (bool, bool),
     /// Whether its client tells the server when a call is cancelled. Some never do.
     pub(crate) announces: bool,
     /// Whether its client hears progress that arrives together with the answer. TypeScript's looks
@@ -33,6 +35,7 @@ pub(crate) fn sdks(folder: &Path) -> Vec<Peer> {
             client: vec![interpreter, text(&place.join("client.py"))],
             server_eras: eras,
             client_eras: eras,
+            sse: (true, true),
             announces: version != "python1",
             hears_the_last: true,
         }
@@ -45,6 +48,7 @@ pub(crate) fn sdks(folder: &Path) -> Vec<Peer> {
             client: vec!["node".into(), text(&place.join("client.mjs"))],
             server_eras: eras,
             client_eras: eras,
+            sse: (false, true),
             announces: true,
             hears_the_last: false,
         }
@@ -61,6 +65,7 @@ pub(crate) fn sdks(folder: &Path) -> Vec<Peer> {
             client: vec![text(&rmcp.join("rmcp-client"))],
             server_eras: BOTH,
             client_eras: BOTH,
+            sse: (false, false),
             announces: true,
             hears_the_last: true,
         },

@@ -1,9 +1,12 @@
 //! Processes and files that the checks look at.
 
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
 
 use crate::Checked;
 
@@ -30,6 +33,68 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
+}
+
+/// A server that listens, and is killed when this is dropped.
+pub(crate) struct Listener {
+    child: Child,
+    pub(crate) address: String,
+}
+
+impl Listener {
+    /// Starts a server. The first line it says tells that it listens, and perhaps where.
+    pub(crate) async fn start(
+        command: &mut Command,
+        address: Option<String>,
+    ) -> Result<Self, String> {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let stdout = BufReader::new(child.stdout.take().ok_or("it has no stdout")?);
+        let stderr = BufReader::new(child.stderr.take().ok_or("it has no stderr")?);
+        let (mut out, mut err) = (stdout.lines(), stderr.lines());
+        // Ours says it on stderr, theirs on stdout; and what is said later must not block them.
+        let listens = async {
+            match &address {
+                Some(_) => out.next_line().await,
+                None => err.next_line().await,
+            }
+        };
+        let line = tokio::time::timeout(PATIENCE, listens).await;
+        let line = line
+            .map_err(|_| "it does not listen")?
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        let said = line
+            .split("http://")
+            .nth(1)
+            .and_then(|rest| rest.split('/').next());
+        let address = address.or(said.map(str::to_owned));
+        tokio::spawn(async move { while let Ok(Some(_)) = out.next_line().await {} });
+        tokio::spawn(async move { while let Ok(Some(_)) = err.next_line().await {} });
+        Ok(Self {
+            child,
+            address: address.ok_or_else(|| format!("it says {line:?}"))?,
+        })
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+}
+
+/// A port that nobody listens at.
+pub(crate) fn free_port() -> Result<u16, String> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0");
+    let address = listener.and_then(|listener| listener.local_addr());
+    address
+        .map(|address| address.port())
+        .map_err(|error| error.to_string())
 }
 
 /// Waits until something is so.

@@ -14,6 +14,7 @@ pub(crate) struct Table {
 /// One peer in one era, one way.
 pub(crate) struct Row {
     peer: &'static str,
+    wire: &'static str,
     era: &'static str,
     way: &'static str,
     cells: [Option<Checked>; COLUMNS.len()],
@@ -24,12 +25,14 @@ impl Table {
     pub(crate) fn row(
         &mut self,
         peer: &'static str,
+        wire: &'static str,
         era: &'static str,
         way: &'static str,
     ) -> &mut Row {
-        println!("{peer}, {era}: {way}");
+        println!("{peer}, {wire}, {era}: {way}");
         self.rows.push(Row {
             peer,
+            wire,
             era,
             way,
             cells: Default::default(),
@@ -43,8 +46,14 @@ impl Table {
         for row in &self.rows {
             for (column, cell) in COLUMNS.iter().zip(&row.cells) {
                 if let Some(Err(problem)) = cell {
-                    let Row { peer, era, way, .. } = row;
-                    problems.push(format!("{peer}, {era}, {way}: {column}: {problem}"));
+                    let Row {
+                        peer,
+                        wire,
+                        era,
+                        way,
+                        ..
+                    } = row;
+                    problems.push(format!("{peer}, {wire}, {era}, {way}: {column}: {problem}"));
                 }
             }
         }
@@ -70,13 +79,20 @@ fn index(column: &str) -> usize {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<34} {:<7} {:<28}", "peer", "era", "")?;
+        write!(f, "{:<33} {:<6} {:<7} {:<28}", "peer", "wire", "era", "")?;
         for column in COLUMNS {
             write!(f, " {column:<9}")?;
         }
         writeln!(f)?;
         for row in &self.rows {
-            write!(f, "{:<34} {:<7} {:<28}", row.peer, row.era, row.way)?;
+            let Row {
+                peer,
+                wire,
+                era,
+                way,
+                ..
+            } = row;
+            write!(f, "{peer:<33} {wire:<6} {era:<7} {way:<28}")?;
             for (cell, note) in row.cells.iter().zip(row.notes) {
                 let mark = match cell {
                     Some(Ok(())) => note.unwrap_or("yes"),

@@ -5,18 +5,61 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use belay::Client;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::Checked;
 use crate::peers::Peer;
-use crate::processes::{Scratch, exists, kill, until};
+use crate::processes::{Listener, Scratch, exists, kill, until};
 use crate::table::Row;
 
 pub(crate) async fn check(row: &mut Row, peer: &Peer, era: &'static str, belay: &Path) {
     let told = talk(peer, era, belay).await;
-    let step = |name: &str, right: &dyn Fn(&Value) -> bool| match &told {
+    judge(row, peer, &told);
+    row.set("killed", killed(peer, era, belay).await);
+}
+
+/// The same on HTTP: at `/mcp`, or at `/sse`.
+pub(crate) async fn check_http(
+    row: &mut Row,
+    peer: &Peer,
+    path: &str,
+    era: &'static str,
+    belay: &Path,
+) {
+    let told = match listen(belay).await {
+        Ok(server) => {
+            let url = format!("http://{}/{path}", server.address);
+            match run(peer, "talk", era, &url) {
+                Ok(client) => speak(client, era).await,
+                Err(error) => Err(error),
+            }
+        }
+        Err(error) => Err(error),
+    };
+    judge(row, peer, &told);
+    row.set("killed", killed_on_http(peer, path, era, belay).await);
+}
+
+/// A second is enough for whoever was killed not to come back.
+async fn listen(belay: &Path) -> Result<Listener, String> {
+    let mut command = Command::new(belay);
+    command.args([
+        "serve",
+        "--http",
+        "127.0.0.1:0",
+        "--sse",
+        "--resume-window",
+        "1",
+    ]);
+    Listener::start(&mut command, None).await
+}
+
+/// What became of each step.
+fn judge(row: &mut Row, peer: &Peer, told: &Result<HashMap<String, Value>, String>) {
+    let step = |name: &str, right: &dyn Fn(&Value) -> bool| match told {
         Err(error) => Err(error.clone()),
         Ok(told) => match told.get(name) {
             Some(value) if right(value) => Ok(()),
@@ -43,7 +86,6 @@ pub(crate) async fn check(row: &mut Row, peer: &Peer, era: &'static str, belay: 
             row.note("cancel", "untold");
         }
     }
-    row.set("killed", killed(peer, era, belay).await);
     row.set("closed", step("done", &|_| true));
 }
 
@@ -54,12 +96,22 @@ fn start(peer: &Peer, mode: &str, era: &str, belay: &Path, pid: &Scratch) -> Res
         pid.0.display(),
         belay.display()
     );
+    run_with(peer, mode, era, &["sh", "-c", &server])
+}
+
+fn run(peer: &Peer, mode: &str, era: &str, url: &str) -> Result<Child, String> {
+    run_with(peer, mode, era, &[url])
+}
+
+fn run_with(peer: &Peer, mode: &str, era: &str, server: &[&str]) -> Result<Child, String> {
     Command::new(&peer.client[0])
         .args(&peer.client[1..])
-        .args([mode, "--", "sh", "-c", &server])
+        .args([mode, "--"])
+        .args(server)
         .env("INTEROP_ERA", era)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| format!("{}: {error}", peer.client[0]))
@@ -68,7 +120,16 @@ fn start(peer: &Peer, mode: &str, era: &str, belay: &Path, pid: &Scratch) -> Res
 /// What the client says of each step.
 async fn talk(peer: &Peer, era: &str, belay: &Path) -> Result<HashMap<String, Value>, String> {
     let pid = Scratch::new("server");
-    let mut client = start(peer, "talk", era, belay, &pid)?;
+    let client = start(peer, "talk", era, belay, &pid)?;
+    let steps = speak(client, era).await?;
+    until("our server is gone", || {
+        pid.text().trim().parse().is_ok_and(|pid| !exists(pid))
+    })
+    .await?;
+    Ok(steps)
+}
+
+async fn speak(mut client: Child, era: &str) -> Result<HashMap<String, Value>, String> {
     let stdout = client.stdout.take().ok_or("it has no stdout")?;
     let mut lines = BufReader::new(stdout).lines();
     let mut steps = HashMap::new();
@@ -91,10 +152,6 @@ async fn talk(peer: &Peer, era: &str, belay: &Path) -> Result<HashMap<String, Va
     };
     let talked = tokio::time::timeout(Duration::from_secs(60), talking).await;
     talked.unwrap_or_else(|_| Err("it hung".into()))?;
-    until("our server is gone", || {
-        pid.text().trim().parse().is_ok_and(|pid| !exists(pid))
-    })
-    .await?;
     let version = steps.get("era").cloned().unwrap_or_default();
     let right = match era {
         "modern" => version == "2026-07-28",
@@ -110,6 +167,38 @@ async fn talk(peer: &Peer, era: &str, belay: &Path) -> Result<HashMap<String, Va
 async fn killed(peer: &Peer, era: &str, belay: &Path) -> Checked {
     let file = Scratch::new("server");
     let mut client = start(peer, "hang", era, belay, &file)?;
+    hangs(&mut client).await?;
+    let server: u32 = file
+        .text()
+        .trim()
+        .parse()
+        .map_err(|_| "our server left no id")?;
+    kill(client.id().ok_or("it has ended")?)?;
+    until("our server is gone", || !exists(server)).await
+}
+
+/// Their client is killed in mid-call; our server goes on, and its handler goes.
+async fn killed_on_http(peer: &Peer, path: &str, era: &str, belay: &Path) -> Checked {
+    let server = listen(belay).await?;
+    let url = format!("http://{}/{path}", server.address);
+    let mut client = run(peer, "hang", era, &url)?;
+    hangs(&mut client).await?;
+    kill(client.id().ok_or("it has ended")?)?;
+    let ours = Client::http(&format!("http://{}/mcp", server.address)).await;
+    let ours = ours.map_err(|error| format!("{error:?}"))?;
+    for _ in 0..1000 {
+        let active = ours.call_tool("active", json!({})).await;
+        let active = active.map_err(|error| format!("{error:?}"))?;
+        if active.content.first().and_then(|block| block.as_text()) == Some("0") {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Err("its handler is still there".into())
+}
+
+/// Waits until a client says that its call hangs.
+async fn hangs(client: &mut Child) -> Checked {
     let stdout = client.stdout.take().ok_or("it has no stdout")?;
     let mut lines = BufReader::new(stdout).lines();
     let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line()).await;
@@ -118,14 +207,8 @@ async fn killed(peer: &Peer, era: &str, belay: &Path) -> Checked {
         .ok()
         .flatten()
         .unwrap_or_default();
-    if !line.contains("hanging") {
-        return Err(format!("it says {line:?}"));
+    match line.contains("hanging") {
+        true => Ok(()),
+        false => Err(format!("it says {line:?}")),
     }
-    let server: u32 = file
-        .text()
-        .trim()
-        .parse()
-        .map_err(|_| "our server left no id")?;
-    kill(client.id().ok_or("it has ended")?)?;
-    until("our server is gone", || !exists(server)).await
 }

@@ -298,7 +298,7 @@ pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok();
     let span = seconds.and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
     span.ok_or_else(|| "expected a number of seconds, such as 5 or 0.5".into())

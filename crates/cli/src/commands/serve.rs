@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use belay::http::{Endpoint, Listening};
 use clap::Args;
@@ -28,6 +29,9 @@ pub(crate) struct Serve {
     /// Let pages of this origin speak to it.
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
+    /// How long a legacy client has to come back for a broken stream, before that cancels its request
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::target::seconds)]
+    resume_window: Duration,
     /// Serve HTTPS with this certificate, and those that vouch for it after it (PEM).
     #[arg(long, value_name = "FILE", requires_all = ["http", "tls_key"])]
     tls_cert: Option<PathBuf>,
@@ -56,9 +60,9 @@ impl Serve {
     }
 
     async fn serve_http(&self, address: &str) -> io::Result<()> {
-        let mut endpoint = Endpoint::new(demo_server::server())
-            .sse(self.sse)
-            .observed();
+        let window = self.resume_window;
+        let server = demo_server::server().spans(|spans| spans.resume_window = Some(window));
+        let mut endpoint = Endpoint::new(server).sse(self.sse).observed();
         for host in &self.allow_host {
             endpoint = endpoint.allow_host(host);
         }

@@ -9,7 +9,7 @@ use rmcp::model::{CallToolRequestParams, ProgressNotificationParam, ProtocolVers
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, NotificationContext, RoleClient, RunningService,
 };
-use rmcp::transport::TokioChildProcess;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::ClientHandler;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -43,8 +43,6 @@ async fn main() {
 }
 
 async fn run(mode: &str, command: &[String], step: &mut &str) -> Result<(), Box<dyn Error>> {
-    let mut child = Command::new(&command[0]);
-    child.args(&command[1..]);
     let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
     let lifecycle = match std::env::var("INTEROP_ERA").as_deref() {
         Ok("legacy") => ClientLifecycleMode::Initialize,
@@ -55,8 +53,18 @@ async fn run(mode: &str, command: &[String], step: &mut &str) -> Result<(), Box<
         },
     };
     let listener = Listener::default();
-    let transport = TokioChildProcess::new(child)?;
-    let client = listener.clone().serve_with_lifecycle(transport, lifecycle).await?;
+    let client = match &command[0] {
+        url if url.starts_with("http://") => {
+            let transport = StreamableHttpClientTransport::from_uri(url.as_str());
+            listener.clone().serve_with_lifecycle(transport, lifecycle).await?
+        }
+        program => {
+            let mut child = Command::new(program);
+            child.args(&command[1..]);
+            let transport = TokioChildProcess::new(child)?;
+            listener.clone().serve_with_lifecycle(transport, lifecycle).await?
+        }
+    };
     if mode == "hang" {
         let _hang = tokio::spawn(call(client.peer().clone(), "hang", json!({})));
         until_active(&client, "1", Duration::from_secs(10)).await?;

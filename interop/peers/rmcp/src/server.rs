@@ -1,12 +1,14 @@
 //! A server on rmcp for Belay's client to speak to: echo, count with progress, hang.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::ProgressNotificationParam;
 use rmcp::service::RequestContext;
-use rmcp::transport::stdio;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpService, stdio};
 use rmcp::{RoleServer, ServiceExt, tool, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -71,6 +73,20 @@ fn note(line: &str) {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    Peer.serve(stdio()).await?.waiting().await?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match &arguments[..] {
+        [] => _ = Peer.serve(stdio()).await?.waiting().await?,
+        [wire, port] if wire == "http" => serve_http(port.parse()?).await?,
+        _ => return Err("rmcp-server [http PORT]".into()),
+    }
     Ok(())
+}
+
+async fn serve_http(port: u16) -> std::io::Result<()> {
+    let service: StreamableHttpService<Peer, LocalSessionManager> =
+        StreamableHttpService::new(|| Ok(Peer), Arc::default(), Default::default());
+    let router = axum::Router::new().route_service("/mcp", service);
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    println!("listening");
+    axum::serve(listener, router).await
 }
