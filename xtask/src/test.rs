@@ -59,6 +59,9 @@ fn features() -> Result<(), String> {
         "macros",
         "client,stdio",
         "server,stdio",
+        "client,http",
+        "server,http",
+        "client,tls",
     ] {
         let check = ["check", "--quiet", "--package", "belay-mcp"];
         let mut check = cargo(&check);

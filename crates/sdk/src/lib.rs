@@ -3,9 +3,10 @@
 //! # What dropping a call does
 //!
 //! A call is a future, and dropping it cancels the request: the peer is told, once, if any of it was
-//! written; if nothing was, it is never sent. On a pipe (stdio, memory, any byte stream) that is one
-//! `notifications/cancelled`. `select!`, `tokio::time::timeout` and aborting a task all drop the
-//! future, so all of them cancel.
+//! written; if nothing was, it is never sent. On a pipe (stdio, memory, any byte stream) and on legacy
+//! HTTP that is one `notifications/cancelled`; on modern HTTP the response stream is closed, and that
+//! says it. `select!`, `tokio::time::timeout` and aborting a task all drop the future, so all of them
+//! cancel.
 //!
 //! # What happens to a handler
 //!
