@@ -54,6 +54,12 @@ async fn main() -> ExitCode {
         let row = table.row(server.name, "stdio", "auto", "our client, a public server");
         ours::check_public(row, &server.command, tool, arguments).await;
     }
+    for path in ["mcp", "sse"] {
+        let wire = if path == "mcp" { "http" } else { path };
+        let row = table.row("inspector 0.15.0", wire, "legacy", THEIRS);
+        let inspector = folder.join("inspector/node_modules/.bin/mcp-inspector");
+        theirs::inspect(row, &inspector, path, &belay).await;
+    }
     print!("\n{table}");
     match table.problems() {
         problems if problems.is_empty() => ExitCode::SUCCESS,

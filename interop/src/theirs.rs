@@ -43,6 +43,39 @@ pub(crate) async fn check_http(
     row.set("killed", killed_on_http(peer, path, era, belay).await);
 }
 
+/// The inspector that people try servers with.
+pub(crate) async fn inspect(row: &mut Row, inspector: &Path, path: &str, belay: &Path) {
+    let wire = if path == "mcp" { "http" } else { path };
+    let ask = async |method: &[&str], shows: &str| {
+        let server = listen(belay).await?;
+        let asked = Command::new(inspector)
+            .arg("--cli")
+            .arg(format!("http://{}/{path}", server.address))
+            .args(["--transport", wire, "--method"])
+            .args(method)
+            .kill_on_drop(true)
+            .output();
+        let asked = tokio::time::timeout(Duration::from_secs(60), asked).await;
+        let output = asked
+            .map_err(|_| "it hung")?
+            .map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        match output.status.success() && said.contains(shows) {
+            true => Ok(()),
+            false => Err(format!("{said}{}", String::from_utf8_lossy(&output.stderr))),
+        }
+    };
+    row.set("list", ask(&["tools/list"], "\"rollback\"").await);
+    let call = [
+        "tools/call",
+        "--tool-name",
+        "echo",
+        "--tool-arg",
+        "text=hello",
+    ];
+    row.set("call", ask(&call, "\"hello\"").await);
+}
+
 /// A second is enough for whoever was killed not to come back.
 async fn listen(belay: &Path) -> Result<Listener, String> {
     let mut command = Command::new(belay);

@@ -12,7 +12,8 @@ const PYTHON: [(&str, &str); 3] = [
     ("python2", "mcp==2.3.0"),
     ("time", "mcp-server-time==2026.10.19"),
 ];
-const TYPESCRIPT: [(&str, &[&str]); 3] = [
+const TYPESCRIPT: [(&str, &[&str]); 4] = [
+    ("inspector", &["@modelcontextprotocol/inspector@0.15.0"]),
     ("typescript1", &["@modelcontextprotocol/sdk@1.32.2"]),
     (
         "typescript2",
