@@ -23,7 +23,7 @@ pub(crate) fn envelope(input: &[u8]) {
         assert!(!encoded.iter().any(|byte| matches!(byte, b'\n' | b'\r')));
         assert_eq!(decode(&encoded, 64).expect("we wrote it"), message);
     }
-    if let Ok(messages) = decode_batch(&frame, 64) {
+    if let Ok(messages) = decode_batch(&frame, 64, 100) {
         assert!(!messages.is_empty());
     }
     if let Ok(raw) = RawJson::parse(frame) {

@@ -181,6 +181,12 @@ impl Queue {
         withdrawn
     }
 
+    /// What has begun is not finished any more: whatever it was written on is gone.
+    pub(super) fn forget_begun(&mut self) {
+        self.frames.drain(..self.begun);
+        self.begun = 0;
+    }
+
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -98,8 +98,9 @@ impl Engine {
         self.settle(now);
     }
 
-    /// A broken exchange is back, or a GET stream is open.
+    /// A broken exchange is back, or a GET stream is open; or somebody else carries it now.
     pub fn handle_exchange_resumed(&mut self, now: Time, exchange: ExchangeId) {
+        self.mark_broken(exchange, true);
         self.mark_broken(exchange, false);
         self.notice(exchange);
         if let Some(known) = self.exchanges.get_mut(exchange)
@@ -149,6 +150,10 @@ impl Engine {
     fn mark_broken(&mut self, exchange: ExchangeId, broken: bool) {
         if let Some(known) = self.exchanges.get_mut(exchange) {
             known.broken = broken;
+            // A call's own frame may still be on its way up while its stream breaks.
+            if broken && !matches!(known.purpose, Purpose::Call(_)) {
+                known.queue.forget_begun();
+            }
         }
     }
 

@@ -196,9 +196,10 @@ impl Engine {
     /// Puts a cancel into its queue, ahead of all that has not begun. It keeps its place there as
     /// long as the link lives (**cancel-never-waits**).
     pub(super) fn push_cancel(&mut self, exchange: ExchangeId, frame: Frame) {
+        // One that is broken may not come back, and the peer should know now.
         let exchange = match self.exchanges.get(exchange) {
-            Some(_) => exchange,
-            None => ExchangeId::LINK,
+            Some(known) if !known.broken => exchange,
+            _ => ExchangeId::LINK,
         };
         if let Some(known) = self.exchanges.get_mut(exchange) {
             if planted(Bug::CancelGivenUpOnAStalledPipe) && known.queue.has_begun() {

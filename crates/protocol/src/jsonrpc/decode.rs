@@ -32,9 +32,12 @@ pub fn decode(frame: &Bytes, depth: usize) -> Result<Message, DecodeError> {
 ///
 /// Only the revision 2025-03-26 has batches. A frame that is a single message gives a batch of
 /// one; an empty array and broken JSON are faults of the whole.
+///
+/// One of more than `most` messages is refused as a whole, before anything is made of it.
 pub fn decode_batch(
     frame: &Bytes,
     depth: usize,
+    most: usize,
 ) -> Result<Vec<Result<Message, DecodeError>>, DecodeError> {
     let text = utf8(frame)?;
     if !is_batch(frame) {
@@ -42,7 +45,13 @@ pub fn decode_batch(
     }
     let mut scanner = Scanner::new(text, depth);
     let mut parts = Vec::new();
-    scanner.elements(|range| parts.push(frame.slice(range)))?;
+    scanner.elements(|range| {
+        parts.push(frame.slice(range));
+        parts.len() <= most
+    })?;
+    if parts.len() > most {
+        return Err(DecodeFault::BatchTooLong { limit: most }.into());
+    }
     scanner.end()?;
     match parts.is_empty() {
         true => Err(DecodeFault::EmptyBatch.into()),

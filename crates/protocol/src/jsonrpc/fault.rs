@@ -67,6 +67,12 @@ pub enum DecodeFault {
     /// `[]`.
     #[error("a batch must not be empty")]
     EmptyBatch,
+    /// More messages than one batch may have.
+    #[error("a batch may have {limit} messages at most")]
+    BatchTooLong {
+        /// The limit.
+        limit: usize,
+    },
     /// The same key twice: readers would disagree on which one counts.
     #[error("`{0}` stands in it twice")]
     DuplicateKey(String),

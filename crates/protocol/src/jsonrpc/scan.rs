@@ -118,15 +118,21 @@ impl<'a> Scanner<'a> {
         self.last_key.map(|key| key.unescaped())
     }
 
-    /// Walks over an array and hands out its elements; the array is what comes next.
-    pub(super) fn elements(&mut self, mut element: impl FnMut(Range<usize>)) -> Result<(), Fault> {
+    /// Walks over an array and hands out its elements, until one of them is said to be enough; the
+    /// array is what comes next.
+    pub(super) fn elements(
+        &mut self,
+        mut element: impl FnMut(Range<usize>) -> bool,
+    ) -> Result<(), Fault> {
         self.expect(b'[', "an array")?;
         if self.peek() == Some(b']') {
             self.at += 1;
             return Ok(());
         }
         loop {
-            element(self.nested_value(1)?);
+            if !element(self.nested_value(1)?) {
+                return Ok(());
+            }
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b']') => break,

@@ -261,7 +261,7 @@ fn what_is_encoded_never_contains_a_newline() {
 fn a_batch_is_split_into_messages_that_each_live_by_themselves() {
     let batch =
         r#" [{"jsonrpc":"2.0","id":1,"method":"a"}, {"id":2}, 7, {"jsonrpc":"2.0","method":"b"}] "#;
-    let messages = decode_batch(&batch.into(), 64).unwrap();
+    let messages = decode_batch(&batch.into(), 64, 100).unwrap();
     assert_eq!(messages.len(), 4);
     assert!(matches!(&messages[0], Ok(Message::Request(_))));
     assert!(matches!(&messages[1], Err(error) if error.id == Some(RequestId::from(2))));
@@ -289,14 +289,20 @@ fn a_batch_can_be_wrong_as_a_whole() {
         ),
     ] {
         assert_eq!(
-            decode_batch(&batch.into(), 64).unwrap_err().fault,
+            decode_batch(&batch.into(), 64, 100).unwrap_err().fault,
             expected,
             "{batch}"
         );
     }
     let single = r#"{"jsonrpc":"2.0","method":"a"}"#;
-    assert_eq!(decode_batch(&single.into(), 64).unwrap().len(), 1);
-    let nested = decode_batch(&"[[]]".into(), 64).unwrap();
+    assert_eq!(decode_batch(&single.into(), 64, 100).unwrap().len(), 1);
+    let many = format!("[{}1]", "1,".repeat(100));
+    let fault = decode_batch(&many.clone().into(), 64, 100)
+        .unwrap_err()
+        .fault;
+    assert_eq!(fault, Fault::BatchTooLong { limit: 100 });
+    assert_eq!(decode_batch(&many.into(), 64, 101).unwrap().len(), 101);
+    let nested = decode_batch(&"[[]]".into(), 64, 100).unwrap();
     assert!(matches!(&nested[0], Err(error) if error.fault == Fault::BatchNotAllowed));
 }
 

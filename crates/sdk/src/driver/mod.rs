@@ -83,6 +83,8 @@ struct State {
     connecting: Option<oneshot::Sender<Result<Connected, Outcome>>>,
     ports: IdMap<ExchangeId, Port>,
     last_carrier: u64,
+    /// All ports know that the engine is closed.
+    ports_told: bool,
     unopened: Vec<ExchangeId>,
 }
 
@@ -113,6 +115,7 @@ impl Link {
                 connecting: None,
                 ports: IdMap::default(),
                 last_carrier: 0,
+                ports_told: false,
                 unopened: Vec::new(),
             }),
             wake: Notify::new(),

@@ -55,12 +55,40 @@ impl State {
                     (None, _) => {}
                 },
                 None if transmit == Transmit::Write(exchange) && opens_exchanges => {
-                    self.unopened.push(exchange);
+                    if !self.unopened.contains(&exchange) {
+                        self.unopened.push(exchange);
+                    }
                 }
                 None => self.unopened.retain(|unopened| *unopened != exchange),
             }
         }
+        self.tell_all_ports();
         first
+    }
+
+    /// When all is over, those who wait on an exchange that has no end of its own are told, too.
+    fn tell_all_ports(&mut self) {
+        if self.engine.is_closed() && !std::mem::replace(&mut self.ports_told, true) {
+            for port in self.ports.values_mut() {
+                if let Some(waker) = port.waker.take() {
+                    waker.wake();
+                }
+            }
+        }
+    }
+
+    /// A new carrier for an exchange. Whoever carried it before is told to go.
+    fn carry(&mut self, exchange: ExchangeId) -> (u64, Option<Waker>) {
+        self.last_carrier += 1;
+        let port = self.ports.entry(exchange).or_default();
+        port.carrier = self.last_carrier;
+        port.carried = true;
+        (self.last_carrier, port.waker.take())
+    }
+
+    fn is_carried_by(&self, carried: &Carried) -> bool {
+        let port = self.ports.get(&carried.exchange);
+        port.is_some_and(|port| port.carrier == carried.carrier)
     }
 
     /// How an exchange is over, for whoever carries it. Nothing waits on one that is closed.
@@ -71,6 +99,9 @@ impl State {
         };
         if let Some(how) = port.closed {
             return Some(Turn::Over(how));
+        }
+        if !self.engine.is_open(carried.exchange) {
+            return Some(Turn::Over(Closing::Abandoned));
         }
         // The GET stream and a pipe have no end of their own.
         let closed = self.engine.is_closed();
@@ -105,24 +136,51 @@ impl State {
 impl Link {
     /// The peer has opened an exchange.
     pub(crate) fn exchange_opened(self: &Arc<Self>) -> Carried {
-        let exchange = self.lock().engine.handle_exchange_opened();
-        self.carry(exchange)
+        let (exchange, carrier) = {
+            let mut state = self.lock();
+            let exchange = state.engine.handle_exchange_opened();
+            (exchange, state.carry(exchange).0)
+        };
+        self.carried(exchange, carrier)
     }
 
-    /// Carries an exchange from now on. Whoever carried it before is told to go.
-    pub(crate) fn carry(self: &Arc<Self>, exchange: ExchangeId) -> Carried {
+    /// Carries the link's own exchange from now on: its GET stream, or all of a pipe.
+    pub(crate) fn carry_link(self: &Arc<Self>) -> Carried {
+        let (carrier, before) = self.lock().carry(ExchangeId::LINK);
+        if let Some(before) = before {
+            before.wake();
+        }
+        self.carried(ExchangeId::LINK, carrier)
+    }
+
+    /// Carries an exchange from now on that broke, or that somebody else carries; `None` if it is
+    /// over. Whoever carried it before is told to go, and takes nothing from it any more.
+    pub(crate) fn resume(self: &Arc<Self>, exchange: ExchangeId) -> Option<Carried> {
         let (carrier, before) = {
             let mut state = self.lock();
-            state.last_carrier += 1;
-            let carrier = state.last_carrier;
-            let port = state.ports.entry(exchange).or_default();
-            port.carrier = carrier;
-            port.carried = true;
-            (carrier, port.waker.take())
+            if !state.engine.is_open(exchange) || state.engine.is_closed() {
+                return None;
+            }
+            state.carry(exchange)
         };
         if let Some(before) = before {
             before.wake();
         }
+        Some(self.carried(exchange, carrier))
+    }
+
+    /// The exchanges that the engine wants opened.
+    pub(crate) fn unopened(self: &Arc<Self>) -> Vec<Carried> {
+        let mut state = self.lock();
+        let unopened = std::mem::take(&mut state.unopened);
+        let carried = unopened.into_iter().map(|exchange| {
+            let (carrier, _) = state.carry(exchange);
+            self.carried(exchange, carrier)
+        });
+        carried.collect()
+    }
+
+    fn carried(self: &Arc<Self>, exchange: ExchangeId, carrier: u64) -> Carried {
         Carried {
             link: self.clone(),
             exchange,
@@ -162,20 +220,15 @@ impl Link {
         self.lock().engine.wants_input()
     }
 
-    /// Whether this exchange is open, carried or not.
-    pub(crate) fn knows(&self, exchange: ExchangeId) -> bool {
-        self.lock().ports.contains_key(&exchange)
+    /// Whether this exchange is open, or broken and able to come back.
+    pub(crate) fn is_open(&self, exchange: ExchangeId) -> bool {
+        self.lock().engine.is_open(exchange)
     }
 
     /// Whether somebody carries this exchange.
     pub(crate) fn is_carried(&self, exchange: ExchangeId) -> bool {
         let state = self.lock();
         state.ports.get(&exchange).is_some_and(|port| port.carried)
-    }
-
-    /// The exchanges that the engine wants opened.
-    pub(crate) fn unopened(&self) -> Vec<ExchangeId> {
-        std::mem::take(&mut self.lock().unopened)
     }
 }
 
@@ -257,15 +310,22 @@ impl Carried {
     /// done.
     pub(crate) fn take(&mut self) -> Option<Bytes> {
         self.written();
-        let frame = self.link.begin_write(self.exchange);
+        let frame = self.while_carried(|link| link.begin_write(self.exchange))?;
         self.begun = frame.is_some();
         frame
+    }
+
+    /// Does something, unless somebody else carries it now.
+    fn while_carried<T>(&self, act: impl FnOnce(&Link) -> T) -> Option<T> {
+        // Whoever takes over does so before they look, so that a look is enough.
+        let carried = self.link.lock().is_carried_by(self);
+        carried.then(|| act(&self.link))
     }
 
     /// What was taken last has left.
     pub(crate) fn written(&mut self) {
         if std::mem::take(&mut self.begun) {
-            self.link.write_done(self.exchange);
+            self.while_carried(|link| link.write_done(self.exchange));
         }
     }
 

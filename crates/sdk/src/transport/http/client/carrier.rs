@@ -19,9 +19,8 @@ pub(super) async fn drive(driven: Driven, place: Arc<Place>, app: Arc<dyn App>, 
     let link = driven.0.clone();
     let mut listens = false;
     let open = || {
-        for exchange in link.unopened() {
-            let carrying = carry(place.clone(), link.clone(), exchange);
-            link.spawn(carrying);
+        for carried in link.unopened() {
+            link.spawn(carry(place.clone(), carried));
         }
         let version = link.version();
         let legacy = version.is_some_and(|version| version.era() == Era::Legacy);

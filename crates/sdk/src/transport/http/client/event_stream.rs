@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belay_protocol::engine::{ExchangeId, Loss, LossKind};
+use belay_protocol::engine::{Loss, LossKind};
 use belay_protocol::framing::SseDecoder;
 use belay_protocol::jsonrpc;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -86,7 +86,7 @@ pub(super) async fn drive(
 ) {
     let link = driven.0.clone();
     let place = Arc::new(place);
-    let carried = link.carry(ExchangeId::LINK);
+    let carried = link.carry_link();
     let Opened {
         events,
         body,

@@ -97,8 +97,7 @@ fn version_header(version: ProtocolVersion) -> (http::HeaderName, HeaderValue) {
 }
 
 /// Carries an exchange from its beginning to its end.
-pub(super) async fn carry(place: Arc<Place>, link: Arc<Link>, exchange: ExchangeId) {
-    let carried = link.carry(exchange);
+pub(super) async fn carry(place: Arc<Place>, carried: Carried) {
     loop {
         let waiting = match poll_fn(|cx| carried.poll_turn(cx)).await {
             Turn::Write(waiting) => waiting,

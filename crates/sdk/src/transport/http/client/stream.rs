@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belay_protocol::engine::{ExchangeId, Loss, LossKind};
+use belay_protocol::engine::{Loss, LossKind};
 use belay_protocol::framing::SseDecoder;
 use belay_protocol::types::Era;
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -172,7 +172,7 @@ pub(super) async fn open(response: Response<Incoming>) -> Result<Incoming, Loss>
 /// Listens to what a legacy server says by itself, if it does. It is asked again when it breaks off,
 /// as long as the link lives.
 pub(super) async fn listen(place: Arc<Place>, link: Arc<Link>) {
-    let carried = link.carry(ExchangeId::LINK);
+    let carried = link.carry_link();
     let mut stream = Stream::new(&place, &carried);
     let listening = async {
         loop {

@@ -2,15 +2,18 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
 use belay_protocol::framing::SseEvent;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::events::Numbering;
+use super::patience::{Patience, Waiting};
 use crate::driver::{Carried, Turn};
 
 /// What a server answers with.
@@ -20,7 +23,11 @@ use crate::driver::{Carried, Turn};
 /// Dropping the body of a modern answer cancels the request it answers, unless all of it was taken;
 /// that of a legacy one can be resumed.
 #[derive(Debug)]
-pub struct Body(Kind);
+pub struct Body {
+    kind: Kind,
+    /// Sees to it that somebody takes what there is to take.
+    stall: Option<Stall>,
+}
 
 #[derive(Debug)]
 enum Kind {
@@ -29,16 +36,26 @@ enum Kind {
 }
 
 impl Body {
+    fn of(kind: Kind) -> Self {
+        Self { kind, stall: None }
+    }
+
+    /// Watches over it from now on.
+    pub(super) fn watched(mut self, stall: Stall) -> Self {
+        self.stall = Some(stall);
+        self
+    }
+
     pub(super) fn empty() -> Self {
-        Self(Kind::Full(None))
+        Self::of(Kind::Full(None))
     }
 
     pub(super) fn full(bytes: Bytes) -> Self {
-        Self(Kind::Full(Some(bytes).filter(|bytes| !bytes.is_empty())))
+        Self::of(Kind::Full(Some(bytes).filter(|bytes| !bytes.is_empty())))
     }
 
     pub(super) fn events(events: Events) -> Self {
-        Self(Kind::Events(Box::new(events)))
+        Self::of(Kind::Events(Box::new(events)))
     }
 }
 
@@ -50,19 +67,23 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let data = match &mut self.0 {
-            Kind::Full(bytes) => bytes.take(),
-            Kind::Events(events) => ready!(events.poll_next(cx)),
+        let polled = match &mut self.kind {
+            Kind::Full(bytes) => Poll::Ready(bytes.take()),
+            Kind::Events(events) => events.poll_next(cx),
         };
-        Poll::Ready(data.map(|data| Ok(Frame::data(data))))
+        if let Some(stall) = &mut self.stall {
+            // What is handed out has to be taken; while there is nothing, nobody stalls but we.
+            stall.set(matches!(polled, Poll::Ready(Some(_))));
+        }
+        polled.map(|data| data.map(|data| Ok(Frame::data(data))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Full(None))
+        matches!(self.kind, Kind::Full(None))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.kind {
             Kind::Full(bytes) => {
                 let length = bytes.as_ref().map_or(0, Bytes::len);
                 SizeHint::with_exact(u64::try_from(length).unwrap_or(u64::MAX))
@@ -72,11 +93,53 @@ impl http_body::Body for Body {
     }
 }
 
+/// Closes a connection of which somebody takes a stream, and then nothing from it (**bounded**). On
+/// HTTP/2 the socket itself tells nothing of that.
+pub(super) struct Stall {
+    patience: Arc<Patience>,
+    closes: Arc<Closes>,
+    waits: Option<Waiting>,
+}
+
+impl Stall {
+    /// Begins to watch: as long as nobody asks for what there is, nobody takes it.
+    pub(super) fn new(patience: Arc<Patience>, connection: CancellationToken) -> Self {
+        let mut stall = Self {
+            patience,
+            closes: Arc::new(Closes(connection)),
+            waits: None,
+        };
+        stall.set(true);
+        stall
+    }
+
+    fn set(&mut self, waits: bool) {
+        let wait = || self.patience.wait_with(Waker::from(self.closes.clone()));
+        self.waits = waits.then(wait);
+    }
+}
+
+impl std::fmt::Debug for Stall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Stall")
+    }
+}
+
+/// What is woken when patience is over.
+struct Closes(CancellationToken);
+
+impl Wake for Closes {
+    fn wake(self: Arc<Self>) {
+        tracing::debug!("a connection was closed of which a stream is not read (bounded)");
+        self.0.cancel();
+    }
+}
+
 /// An exchange as a stream of events.
 pub(super) struct Events {
     carried: Option<Carried>,
     /// What goes out first: a greeting, or what was missed.
-    first: std::vec::IntoIter<Bytes>,
+    first: std::vec::IntoIter<SseEvent>,
     /// How events are numbered and kept, where a stream can be resumed.
     numbering: Option<Numbering>,
     keep_alive: KeepAlive,
@@ -97,7 +160,7 @@ impl Events {
     }
 
     /// What was said, and nothing more.
-    pub(super) fn replay(events: Vec<Bytes>) -> Self {
+    pub(super) fn replay(events: Vec<SseEvent>) -> Self {
         Self {
             carried: None,
             first: events.into_iter(),
@@ -108,7 +171,7 @@ impl Events {
     }
 
     /// Says this first.
-    pub(super) fn after(mut self, first: Vec<Bytes>) -> Self {
+    pub(super) fn after(mut self, first: Vec<SseEvent>) -> Self {
         self.first = first.into_iter();
         self
     }
@@ -126,7 +189,7 @@ impl Events {
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(first) = self.first.next() {
-            return Poll::Ready(Some(first));
+            return Poll::Ready(Some(first.encode()));
         }
         let Some(carried) = &mut self.carried else {
             return Poll::Ready(None);
@@ -135,10 +198,17 @@ impl Events {
         carried.written();
         match carried.poll_turn(cx) {
             Poll::Ready(Turn::Write(_)) => {
-                if let Some(frame) = carried.take() {
+                let taken = match &self.numbering {
+                    Some(numbering) => {
+                        let taken = numbering.take(carried);
+                        taken.map(|(id, frame)| (Some(id), frame))
+                    }
+                    None => carried.take().map(|frame| (None, frame)),
+                };
+                if let Some((id, frame)) = taken {
                     self.keep_alive.rest();
                     let event = SseEvent {
-                        id: self.numbering.as_mut().map(|them| them.next(&frame)),
+                        id,
                         ..SseEvent::message(frame)
                     };
                     return Poll::Ready(Some(event.encode()));
@@ -146,7 +216,10 @@ impl Events {
                 // It was withdrawn in between; there may be another.
                 cx.waker().wake_by_ref();
             }
-            Poll::Ready(Turn::Over(_) | Turn::Replaced) => {
+            Poll::Ready(turn @ (Turn::Over(_) | Turn::Replaced)) => {
+                if let (Some(numbering), Turn::Over(_)) = (&self.numbering, turn) {
+                    numbering.over();
+                }
                 self.carried = None;
                 return Poll::Ready(None);
             }

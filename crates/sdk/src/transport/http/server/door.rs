@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -205,6 +206,7 @@ pub(super) async fn read_body<B>(
     body: B,
     limit: usize,
     within: Duration,
+    reading: &Reading,
 ) -> Result<Bytes, Refusal>
 where
     B: Body,
@@ -220,6 +222,7 @@ where
         return Err(too_long());
     }
     let mut body = pin!(body);
+    let mut taken = reading.begin();
     let reading = async {
         // Most come in one piece, which need not be copied.
         let mut first = Bytes::new();
@@ -235,6 +238,10 @@ where
             let length = bytes::Buf::remaining(&data);
             if first.len() + rest.len() + length > limit {
                 return Err(too_long());
+            }
+            if !taken.more(length) {
+                let problem = "overloaded: too much is being read; send it again later";
+                return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
             }
             let data = bytes::Buf::copy_to_bytes(&mut data, length);
             match first.is_empty() && rest.is_empty() {
@@ -258,6 +265,46 @@ where
             let problem = format!("the body took longer than {within:?}");
             Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, problem))
         }
+    }
+}
+
+/// How much is being read in all.
+pub(super) struct Reading {
+    bytes: AtomicUsize,
+    limit: usize,
+}
+
+/// What one body has taken of that. It is given back when the body was read, or is given up.
+struct Taken<'a> {
+    of: &'a Reading,
+    bytes: usize,
+}
+
+impl Reading {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            bytes: AtomicUsize::new(0),
+            limit,
+        }
+    }
+
+    fn begin(&self) -> Taken<'_> {
+        Taken { of: self, bytes: 0 }
+    }
+}
+
+impl Taken<'_> {
+    /// Takes more; false if there is no more.
+    fn more(&mut self, bytes: usize) -> bool {
+        let before = self.of.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes += bytes;
+        before + bytes <= self.of.limit
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.of.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

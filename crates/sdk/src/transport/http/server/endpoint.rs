@@ -66,6 +66,8 @@ pub(super) struct Options {
     pub(super) headers: usize,
     pub(super) header_within: Duration,
     pub(super) write_stall: Duration,
+    pub(super) connections: usize,
+    pub(super) reading_bytes: usize,
 }
 
 impl Endpoint {
@@ -97,6 +99,8 @@ impl Endpoint {
                 headers: 64,
                 header_within: Duration::from_secs(10),
                 write_stall: Duration::from_secs(10),
+                connections: 16 << 10,
+                reading_bytes: 256 << 20,
             },
         }
     }
@@ -152,44 +156,56 @@ impl Endpoint {
 
     /// After how long an unused legacy session is over. One that works on something is in use.
     pub fn session_idle(mut self, span: Duration) -> Self {
-        self.options.session_idle = span;
+        self.options.session_idle = bearable(span);
         self
     }
 
     /// How many handlers may run at once in all. One more is refused with 503.
     pub fn in_flight(mut self, limit: usize) -> Self {
-        self.options.in_flight = limit;
+        self.options.in_flight = permits(limit);
         self
     }
 
     /// How many handlers may run at once for one connection. One more is refused with 429.
     pub fn in_flight_per_connection(mut self, limit: usize) -> Self {
-        self.options.in_flight_per_connection = limit;
+        self.options.in_flight_per_connection = permits(limit);
         self
     }
 
     /// After how long an answer becomes a stream, so that whoever waits sees that something lives.
     pub fn head_after(mut self, span: Duration) -> Self {
-        self.options.head_after = span;
+        self.options.head_after = bearable(span);
         self
     }
 
     /// After how much silence at most something is said on a stream.
     pub fn keep_alive(mut self, span: Duration) -> Self {
-        self.options.keep_alive = span;
+        self.options.keep_alive = bearable(span);
         self
     }
 
     /// How long the headers and the body of a request may take.
     pub fn read_timeouts(mut self, headers: Duration, body: Duration) -> Self {
-        self.options.header_within = headers;
-        self.options.body_within = body;
+        self.options.header_within = bearable(headers);
+        self.options.body_within = bearable(body);
         self
     }
 
     /// After how long a connection is closed whose other side reads nothing.
     pub fn write_stall(mut self, span: Duration) -> Self {
-        self.options.write_stall = span;
+        self.options.write_stall = bearable(span);
+        self
+    }
+
+    /// How many connections there may be. One more waits until it is accepted.
+    pub fn connections(mut self, limit: usize) -> Self {
+        self.options.connections = permits(limit);
+        self
+    }
+
+    /// How many bytes of bodies may be read at once. One more is refused with 503.
+    pub fn reading_bytes(mut self, limit: usize) -> Self {
+        self.options.reading_bytes = limit;
         self
     }
 
@@ -213,6 +229,16 @@ impl Endpoint {
         });
         Shared::new(self.server, self.options, events)
     }
+}
+
+/// For ever is ten years: what is longer cannot be added to a moment in time.
+fn bearable(span: Duration) -> Duration {
+    span.min(Duration::from_secs(10 * 365 * 24 * 3600))
+}
+
+/// Without a limit is with the largest that there can be.
+fn permits(limit: usize) -> usize {
+    limit.min(tokio::sync::Semaphore::MAX_PERMITS)
 }
 
 impl fmt::Debug for Endpoint {

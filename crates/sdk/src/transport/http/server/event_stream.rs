@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belay_protocol::engine::ExchangeId;
+use belay_protocol::engine::LossKind;
 use belay_protocol::framing::SseEvent;
-use belay_protocol::jsonrpc;
+use belay_protocol::jsonrpc::{self, Message};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, StatusCode};
@@ -40,6 +40,14 @@ impl EventStreams {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Ends all of them.
+    pub(super) fn end_all(&self) {
+        let open: Vec<Open> = self.lock().values().cloned().collect();
+        for stream in open {
+            stream.link.lose(LossKind::SessionGone.into());
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.lock().len()
     }
@@ -66,17 +74,17 @@ pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Result<Response<Body>
         let living = living;
         turn(&living.0.0, &app, Until::Closed).await;
     });
-    let mount = parts.uri.path().strip_suffix(STREAM).unwrap_or_default();
+    // Relative to where the stream was asked for, whatever that is called from outside.
     let endpoint = SseEvent {
         event: Some("endpoint".into()),
-        ..SseEvent::message(format!("{mount}{MESSAGES}?sessionId={}", id.as_str()))
+        ..SseEvent::message(format!("{}?sessionId={}", &MESSAGES[1..], id.as_str()))
     };
     let registered = Registered {
         shared: shared.clone(),
         id,
     };
-    let events = Events::new(link.carry(ExchangeId::LINK), shared.options.keep_alive)
-        .after(vec![endpoint.encode()])
+    let events = Events::new(link.carry_link(), shared.options.keep_alive)
+        .after(vec![endpoint])
         .keeping((registered, shared.stream_opened()));
     Ok(stream(events))
 }
@@ -104,12 +112,16 @@ pub(super) fn post(
         let problem = "post to the address that the stream's `endpoint` event gave";
         return Err(Refusal::new(StatusCode::NOT_FOUND, problem));
     };
-    if !open.link.wants_input() {
+    let message = jsonrpc::decode(body, shared.options.depth);
+    // Cancels and answers are always taken (**bounded**).
+    if let Ok(Message::Request(request)) = &message
+        && !open.link.wants_input()
+    {
         let problem = "overloaded: too many answers wait to be read; send it again later";
-        return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, problem));
+        let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, problem);
+        return Err(refusal.about(&request.id));
     }
-    open.link
-        .deliver(jsonrpc::decode(body, shared.options.depth));
+    open.link.deliver(message);
     Ok(ended(belay_protocol::engine::Closing::Accepted))
 }
 

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::session::SessionId;
+use crate::driver::Carried;
 
 /// Keeps events for streams that break and come back. Legacy only: a modern stream is not resumed.
 ///
@@ -22,6 +23,9 @@ pub trait EventStore: Send + Sync + 'static {
     /// The events after this one, in order. `None` if some of them are not there any more: a stream
     /// with a hole is worse than none.
     fn after(&self, stream: StreamId<'_>, number: u64) -> Option<Vec<Bytes>>;
+
+    /// Nothing more will be said on this stream. What was said may still be asked for.
+    fn over(&self, stream: StreamId<'_>);
 
     /// A session is over.
     fn forget(&self, session: &str);
@@ -60,17 +64,23 @@ pub struct MemoryEvents {
 
 #[derive(Default, Debug)]
 struct Kept {
-    sessions: HashMap<String, HashMap<u64, Stream>>,
+    sessions: HashMap<Arc<str>, HashMap<u64, Stream>>,
     /// Which to drop next. What is named here may be gone already.
-    oldest: VecDeque<(Instant, String, u64)>,
+    oldest: VecDeque<(Instant, Arc<str>, u64)>,
     bytes: usize,
 }
 
-#[derive(Default, Debug)]
+/// What keeping an event takes besides its bytes.
+const OVERHEAD: usize = 128;
+
+#[derive(Debug)]
 struct Stream {
+    session: Arc<str>,
     /// How many were dropped.
     dropped: u64,
     events: VecDeque<Bytes>,
+    /// No more will come.
+    over: bool,
 }
 
 impl MemoryEvents {
@@ -92,16 +102,19 @@ impl EventStore for MemoryEvents {
     fn append(&self, stream: StreamId<'_>, event: &Bytes) -> u64 {
         let now = Instant::now();
         let mut kept = self.kept();
-        kept.bytes += event.len();
-        let session = match kept.sessions.get_mut(stream.session) {
-            Some(session) => session,
-            None => kept.sessions.entry(stream.session.to_owned()).or_default(),
-        };
-        let events = session.entry(stream.number).or_default();
+        kept.bytes += event.len() + OVERHEAD;
+        let known = kept.sessions.get_key_value(stream.session);
+        let session = known.map_or_else(|| stream.session.into(), |(known, _)| known.clone());
+        let streams = kept.sessions.entry(session.clone()).or_default();
+        let events = streams.entry(stream.number).or_insert_with(|| Stream {
+            session: session.clone(),
+            dropped: 0,
+            events: VecDeque::new(),
+            over: false,
+        });
         events.events.push_back(event.clone());
         let number = events.dropped + events.events.len() as u64;
-        let named = stream.session.to_owned();
-        kept.oldest.push_back((now, named, stream.number));
+        kept.oldest.push_back((now, session, stream.number));
         while kept.bytes > self.limit
             || kept
                 .oldest
@@ -125,13 +138,27 @@ impl EventStore for MemoryEvents {
         (skip <= events.events.len()).then(|| events.events.iter().skip(skip).cloned().collect())
     }
 
+    fn over(&self, stream: StreamId<'_>) {
+        let mut kept = self.kept();
+        let streams = kept.sessions.get_mut(stream.session);
+        if let Some(events) = streams.and_then(|streams| streams.get_mut(&stream.number)) {
+            events.over = true;
+            kept.forget_if_empty(stream.session, stream.number);
+        }
+    }
+
     fn forget(&self, session: &str) {
         let mut kept = self.kept();
         if let Some(streams) = kept.sessions.remove(session) {
-            let events = streams.values().flat_map(|stream| &stream.events);
-            kept.bytes -= events.map(Bytes::len).sum::<usize>();
-            kept.oldest.retain(|(_, of, _)| of != session);
+            kept.bytes -= streams.values().map(Stream::bytes).sum::<usize>();
         }
+    }
+}
+
+impl Stream {
+    fn bytes(&self) -> usize {
+        let events = self.events.iter().map(|event| event.len() + OVERHEAD);
+        events.sum()
     }
 }
 
@@ -140,15 +167,25 @@ impl Kept {
         let Some((_, session, number)) = self.oldest.pop_front() else {
             return;
         };
-        let stream = self
-            .sessions
-            .get_mut(&session)
-            .and_then(|streams| streams.get_mut(&number));
-        if let Some(stream) = stream
+        let streams = self.sessions.get_mut(&session);
+        let stream = streams.and_then(|streams| streams.get_mut(&number));
+        // A session of the same name is the same one: names are random.
+        if let Some(stream) = stream.filter(|stream| stream.session == session)
             && let Some(event) = stream.events.pop_front()
         {
             stream.dropped += 1;
-            self.bytes -= event.len();
+            self.bytes -= event.len() + OVERHEAD;
+            self.forget_if_empty(&session, number);
+        }
+    }
+
+    /// A stream that is over and of which nothing is left.
+    fn forget_if_empty(&mut self, session: &str, number: u64) {
+        if let Some(streams) = self.sessions.get_mut(session) {
+            let is_gone = |stream: &Stream| stream.over && stream.events.is_empty();
+            if streams.get(&number).is_some_and(is_gone) {
+                streams.remove(&number);
+            }
         }
     }
 }
@@ -158,43 +195,63 @@ pub(super) struct Numbering {
     store: Arc<dyn EventStore>,
     session: SessionId,
     stream: ExchangeId,
+    /// Held while something is taken to be said, until it is kept: so that whoever goes on with a
+    /// stream misses nothing, and finds everything in order.
+    saying: Arc<Mutex<()>>,
 }
 
 impl Numbering {
-    pub(super) fn new(store: Arc<dyn EventStore>, session: SessionId, stream: ExchangeId) -> Self {
+    pub(super) fn new(
+        store: Arc<dyn EventStore>,
+        session: SessionId,
+        stream: ExchangeId,
+        saying: Arc<Mutex<()>>,
+    ) -> Self {
         Self {
             store,
             session,
             stream,
+            saying,
         }
     }
 
-    /// Keeps an event; tells its id.
-    pub(super) fn next(&mut self, event: &Bytes) -> String {
-        let number = self.store.append(self.stream_id(), event);
-        event_id(self.stream, number)
+    /// Nothing is said in the session while this is kept.
+    pub(super) fn still(&self) -> MutexGuard<'_, ()> {
+        self.saying.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what is to be said next, and keeps it; gives its id, too.
+    pub(super) fn take(&self, carried: &mut Carried) -> Option<(String, Bytes)> {
+        let _still = self.still();
+        let event = carried.take()?;
+        let number = self.store.append(self.stream_id(), &event);
+        Some((event_id(self.stream, number), event))
     }
 
     /// An event without a message, so that a stream can be resumed from its very beginning.
-    pub(super) fn greeting(&self) -> Bytes {
+    pub(super) fn greeting(&self) -> SseEvent {
         SseEvent {
             id: Some(event_id(self.stream, 0)),
             ..SseEvent::default()
         }
-        .encode()
     }
 
-    /// What came after an event, as it went out.
-    pub(super) fn missed(&self, number: u64) -> Option<Vec<Bytes>> {
+    /// Nothing more will be said.
+    pub(super) fn over(&self) {
+        self.store.over(self.stream_id());
+    }
+
+    /// What came after an event.
+    pub(super) fn missed(&self, number: u64) -> Option<Vec<SseEvent>> {
         let events = self.store.after(self.stream_id(), number)?;
         let numbers = number + 1..;
-        let again = events.into_iter().zip(numbers).map(|(event, number)| {
-            SseEvent {
+        let again = events
+            .into_iter()
+            .zip(numbers)
+            .map(|(event, number)| SseEvent {
                 id: Some(event_id(self.stream, number)),
                 ..SseEvent::message(event)
-            }
-            .encode()
-        });
+            });
         Some(again.collect())
     }
 
@@ -239,18 +296,31 @@ mod tests {
         store.forget("s");
         assert_eq!(store.after(stream(1), 1), None);
         assert_eq!(store.kept().bytes, 0);
-        assert!(store.kept().oldest.is_empty());
     }
 
     #[test]
     fn bounded_the_oldest_go_first_and_a_hole_is_never_hidden() {
-        let store = MemoryEvents::new(10, Duration::from_secs(60));
+        let store = MemoryEvents::new(2 * (OVERHEAD + 4), Duration::from_secs(60));
         for _ in 0..5 {
             store.append(stream(1), &Bytes::from_static(b"four"));
         }
-        assert!(store.kept().bytes <= 10);
+        assert!(store.kept().bytes <= 2 * (OVERHEAD + 4));
         assert_eq!(store.after(stream(1), 2), None, "the third is gone");
         assert_eq!(store.after(stream(1), 3).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn bounded_a_stream_that_is_over_leaves_nothing_behind() {
+        let store = MemoryEvents::new(OVERHEAD + 1, Duration::from_secs(60));
+        for number in 1..100 {
+            store.append(stream(number), &Bytes::from_static(b"x"));
+            store.over(stream(number));
+        }
+        assert_eq!(store.kept().sessions["s"].len(), 1);
+        // One that goes on is remembered, or its numbers would begin anew.
+        store.append(stream(200), &Bytes::from_static(b"x"));
+        store.append(stream(201), &Bytes::from_static(b"x"));
+        assert_eq!(store.append(stream(200), &Bytes::from_static(b"x")), 2);
     }
 
     #[tokio::test(start_paused = true)]

@@ -47,10 +47,17 @@ pub(super) async fn serve(
         () = turning => None,
         () = shared.patience.wait() => None,
     };
-    match first {
+    let first = match first {
         Some(Turn::Write(waiting)) if is_last(waiting) => {
-            answer(&mut carried, refusal::status(era, waiting))
+            match answer(&mut carried, refusal::status(era, waiting)) {
+                Some(answer) => return answer,
+                // It was withdrawn in between: its request was cancelled.
+                None => Some(poll_fn(|cx| carried.poll_turn(cx)).await),
+            }
         }
+        first => first,
+    };
+    match first {
         // Somebody was faster: it is not served any more.
         Some(Turn::Over(Closing::Abandoned)) => Refusal::shutting_down().into(),
         Some(Turn::Over(how)) => ended(how),
@@ -68,15 +75,15 @@ pub(super) fn is_last(waiting: belay_protocol::engine::Waiting) -> bool {
 }
 
 /// One message, and that is it.
-pub(super) fn answer(carried: &mut Carried, status: StatusCode) -> Response<Body> {
-    let frame = carried.take().unwrap_or_default();
+pub(super) fn answer(carried: &mut Carried, status: StatusCode) -> Option<Response<Body>> {
+    let frame = carried.take()?;
     carried.written();
     let mut response = Response::new(Body::full(frame));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, headers::JSON);
     headers.extend(refusal::retry_after(status));
-    response
+    Some(response)
 }
 
 /// There was nothing to say.

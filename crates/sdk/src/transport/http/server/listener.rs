@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -178,14 +180,20 @@ struct Accepting {
 
 impl Accepting {
     async fn run(self) {
+        let room = Arc::new(Semaphore::new(self.service.shared().options.connections));
         loop {
-            let accepted = tokio::select! {
+            let next = async {
+                // One too many waits in the backlog, where it costs us nothing.
+                let place = room.clone().acquire_owned().await;
+                (place, self.listener.accept().await)
+            };
+            let (place, accepted) = tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
-                accepted = self.listener.accept() => accepted,
+                next = next => next,
             };
             match accepted {
-                Ok((stream, _)) => self.begin(stream),
+                Ok((stream, _)) => self.begin(stream, place.ok()),
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_AGAIN).await;
@@ -201,9 +209,9 @@ impl Accepting {
         self.connections.wait().await;
     }
 
-    fn begin(&self, stream: TcpStream) {
-        let service = self.service.on_connection();
-        let (stop, gone) = (self.stop.clone(), self.gone.clone());
+    fn begin(&self, stream: TcpStream, place: Option<OwnedSemaphorePermit>) {
+        let (stop, gone) = (self.stop.clone(), self.gone.child_token());
+        let service = self.service.on_connection(gone.clone());
         let executor = Tracked(self.connections.clone());
         prepare(&stream);
         #[cfg(feature = "tls")]
@@ -218,6 +226,7 @@ impl Accepting {
             carry(stream, service, stop, executor).await
         };
         self.connections.spawn(async move {
+            let _place = place;
             if let Some(Err(error)) = gone.run_until_cancelled(carrying).await {
                 tracing::debug!(%error, "a connection ended");
             }
@@ -314,6 +323,7 @@ fn http2(options: &Options, executor: Tracked) -> http2::Builder<Tracked> {
         .keep_alive_interval(options.keep_alive)
         .keep_alive_timeout(options.keep_alive)
         .max_header_list_size(header_bytes)
+        .max_send_buf_size(64 << 10)
         .max_concurrent_streams(u32::try_from(streams).unwrap_or(u32::MAX));
     http
 }

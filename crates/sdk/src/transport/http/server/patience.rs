@@ -51,29 +51,31 @@ impl Patience {
 
     /// Waits, from now on.
     pub(super) fn wait(self: &Arc<Self>) -> Waiting {
+        self.wait_as(None)
+    }
+
+    /// The same for somebody who will not ask, but be woken.
+    pub(super) fn wait_with(self: &Arc<Self>, waker: Waker) -> Waiting {
+        self.wait_as(Some(waker))
+    }
+
+    fn wait_as(self: &Arc<Self>, waker: Option<Waker>) -> Waiting {
         let over = self.span.is_zero();
-        let slot = Arc::new(Slot::new(State { over, waker: None }));
-        if over {
+        let slot = Arc::new(Slot::new(State { over, waker }));
+        // What is too far away to be told will not come.
+        let Some(due) = Instant::now().checked_add(self.span).filter(|_| !over) else {
             return Waiting(slot);
-        }
+        };
         let unwatched = {
             let mut line = self.line();
-            let due = Instant::now() + self.span;
             line.waiting.push_back((due, Arc::downgrade(&slot)));
             !std::mem::replace(&mut line.is_watched, true)
         };
         if unwatched {
-            self.tasks.spawn(self.clone().watch());
+            let watching = Watching(Some(self.clone()));
+            self.tasks.spawn(async move { watching.watch().await });
         }
         Waiting(slot)
-    }
-
-    /// Sleeps until the first of them is due, as long as there are any.
-    async fn watch(self: Arc<Self>) {
-        // If the runtime ends before they do, nobody waits any more either.
-        while let Some(due) = self.first() {
-            tokio::time::sleep_until(due).await;
-        }
     }
 
     /// When the first who still waits is due. Those who are due now are woken.
@@ -96,6 +98,29 @@ impl Patience {
         }
         line.is_watched = false;
         None
+    }
+}
+
+/// Looks after those who wait. If its runtime ends before they do, the next who comes finds somebody
+/// else to look after them.
+struct Watching(Option<Arc<Patience>>);
+
+impl Watching {
+    /// Sleeps until the first of them is due, as long as there are any.
+    async fn watch(mut self) {
+        while let Some(due) = self.0.as_ref().and_then(|patience| patience.first()) {
+            tokio::time::sleep_until(due).await;
+        }
+        // Nobody waits, and whoever comes next begins anew.
+        self.0 = None;
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        if let Some(patience) = self.0.take() {
+            patience.line().is_watched = false;
+        }
     }
 }
 

@@ -14,11 +14,12 @@ use belay_protocol::types::{Era, ProtocolVersion, Request as _, meta_key};
 use bytes::{Buf, Bytes};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Version};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::super::headers::{self, single};
-use super::body::Body;
+use super::body::{Body, Stall};
 use super::refusal::Refusal;
 use super::shared::{Owner, Shared};
 use super::{door, event_stream, exchange, session};
@@ -53,8 +54,17 @@ impl fmt::Debug for Principal {
 #[derive(Clone)]
 pub struct HttpService {
     owner: Arc<Owner>,
-    /// What limits the requests of one connection, where that is known.
-    connection: Option<Arc<Semaphore>>,
+    /// The connection that it serves, where that is known.
+    connection: Option<Connection>,
+}
+
+/// One connection.
+#[derive(Clone)]
+struct Connection {
+    /// What limits its handlers.
+    gate: Arc<Semaphore>,
+    /// What closes it.
+    closes: CancellationToken,
 }
 
 impl HttpService {
@@ -66,12 +76,17 @@ impl HttpService {
     }
 
     /// The same server, for one connection.
-    pub(super) fn on_connection(&self) -> Self {
+    pub(super) fn on_connection(&self, closes: CancellationToken) -> Self {
         let limit = self.shared().options.in_flight_per_connection;
+        let gate = Arc::new(Semaphore::new(limit));
         Self {
             owner: self.owner.clone(),
-            connection: Some(Arc::new(Semaphore::new(limit))),
+            connection: Some(Connection { gate, closes }),
         }
+    }
+
+    fn gate(&self) -> Option<&Arc<Semaphore>> {
+        self.connection.as_ref().map(|connection| &connection.gate)
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -111,6 +126,7 @@ impl HttpService {
         for session in self.shared().sessions.all() {
             session.end(self.shared());
         }
+        self.shared().event_streams.end_all();
     }
 
     /// How many streams are open.
@@ -130,9 +146,18 @@ impl HttpService {
         B::Data: Buf,
     {
         let (parts, body) = request.into_parts();
-        match self.route(&parts, body).await {
+        let response = match self.route(&parts, body).await {
             Ok(response) => response,
             Err(refusal) => refusal.into(),
+        };
+        match &self.connection {
+            // The socket says when nobody reads, but not of a stream among many.
+            Some(connection) if parts.version == Version::HTTP_2 => {
+                let stalls = self.shared().stalls.clone();
+                let stall = Stall::new(stalls, connection.closes.clone());
+                response.map(|body| body.watched(stall))
+            }
+            _ => response,
         }
     }
 
@@ -195,6 +220,7 @@ impl HttpService {
             return Err(Refusal::method_not_allowed("GET"));
         }
         door::check_stream_accept(&parts.headers)?;
+        self.shared().check_open()?;
         event_stream::open(self.shared(), parts)
     }
 
@@ -217,8 +243,16 @@ impl HttpService {
         B::Data: Buf,
     {
         door::check_content(headers)?;
-        let options = &self.shared().options;
-        door::read_body(headers, body, options.body_bytes, options.body_within).await
+        let shared = self.shared();
+        let (options, reading) = (&shared.options, &shared.reading);
+        door::read_body(
+            headers,
+            body,
+            options.body_bytes,
+            options.body_within,
+            reading,
+        )
+        .await
     }
 
     fn allowed(&self) -> &'static str {
@@ -263,7 +297,7 @@ impl HttpService {
         match Kind::of(headers, &message, &said) {
             Kind::Modern => {
                 check_modern(headers, &message, &said)?;
-                let link = shared.modern_link(self.connection.as_ref());
+                let link = shared.modern_link(self.gate());
                 Ok(exchange::serve(shared, link, Era::Modern, message).await)
             }
             Kind::Initialize if !options.sessionless => {
@@ -279,14 +313,14 @@ impl HttpService {
                 let version = check_version(headers)?;
                 let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
                 let link = match is_initialize(&message) {
-                    true => shared.modern_link(self.connection.as_ref()),
-                    false => shared.lone_link(version, self.connection.as_ref()),
+                    true => shared.modern_link(self.gate()),
+                    false => shared.lone_link(version, self.gate()),
                 };
                 Ok(exchange::serve(shared, link, Era::Legacy, message).await)
             }
             // An engine that knows of no handshake tells requests what they lack.
             _ if matches!(message, Ok(Message::Request(_)) | Err(_)) => {
-                let link = shared.modern_link(self.connection.as_ref());
+                let link = shared.modern_link(self.gate());
                 Ok(exchange::serve(shared, link, Era::Modern, message).await)
             }
             _ => {
@@ -311,10 +345,14 @@ impl HttpService {
             return Err(not_allowed());
         }
         let depth = self.shared().options.depth;
-        let messages = jsonrpc::decode_batch(body, depth).map_err(refused)?;
+        self.shared().check_room()?;
+        let messages = jsonrpc::decode_batch(body, depth, BATCH).map_err(refused)?;
         Ok(session.serve(self.shared(), messages).await)
     }
 }
+
+/// So many messages may come in one batch.
+const BATCH: usize = 100;
 
 fn plain(status: StatusCode, text: String) -> Response<Body> {
     let mut response = Response::new(Body::full(text.into()));
@@ -404,9 +442,9 @@ fn check_version(headers: &HeaderMap) -> Result<Option<ProtocolVersion>, Refusal
     match single(headers, &headers::PROTOCOL_VERSION) {
         Ok(None) => Ok(None),
         Ok(Some(version)) => match version.parse() {
-            Ok(version) => Ok(Some(version)),
-            Err(_) => Err(refused(
-                "`MCP-Protocol-Version` names no revision that is spoken here",
+            Ok(version) if ProtocolVersion::era(version) == Era::Legacy => Ok(Some(version)),
+            _ => Err(refused(
+                "`MCP-Protocol-Version` names no revision that has sessions here",
             )),
         },
         Err(_) => Err(refused("`MCP-Protocol-Version` must be there once")),

@@ -13,8 +13,10 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use belay_protocol::engine::{ExchangeId, LossKind};
+use belay_protocol::framing::SseEvent;
 use belay_protocol::jsonrpc::{DecodeError, Message};
 use belay_protocol::types::{Era, ProtocolVersion};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -73,10 +75,17 @@ pub(super) struct Session {
     link: Arc<Link>,
     /// Whose it is. Nobody else can use it.
     principal: Option<Principal>,
+    /// Held while something is said on one of its streams.
+    saying: Arc<Mutex<()>>,
     /// How many HTTP requests are open on it.
     open: AtomicUsize,
     used: Mutex<Instant>,
+    /// How many POSTs it has served.
+    served: AtomicUsize,
 }
+
+/// A session that was opened and never used is over after this.
+const HELLO_ONLY: Duration = Duration::from_secs(30);
 
 impl Sessions {
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
@@ -85,6 +94,15 @@ impl Sessions {
 
     pub(super) fn len(&self) -> usize {
         self.lock().len()
+    }
+
+    /// Ends the session that was not used for longest, if that is a while.
+    fn make_room(&self, shared: &Shared) {
+        let idle = self.all().into_iter().filter(|session| !session.is_busy());
+        let oldest = idle.min_by_key(|session| *session.used());
+        if let Some(oldest) = oldest.filter(|it| it.used().elapsed() >= HELLO_ONLY) {
+            oldest.end(shared);
+        }
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
@@ -118,6 +136,9 @@ pub(super) async fn open(
     message: Result<Message, DecodeError>,
 ) -> Result<Response<Body>, Refusal> {
     let session = {
+        if shared.sessions.len() >= shared.options.sessions {
+            shared.sessions.make_room(shared);
+        }
         let mut open = shared.sessions.lock();
         if open.len() >= shared.options.sessions {
             let problem = "too many sessions are open; come back later";
@@ -128,8 +149,10 @@ pub(super) async fn open(
             id: id.clone(),
             link: shared.session_link(),
             principal,
+            saying: Arc::default(),
             open: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
+            served: AtomicUsize::new(0),
         });
         open.insert(id, session.clone());
         session
@@ -165,6 +188,7 @@ impl Session {
         messages: Vec<Result<Message, DecodeError>>,
     ) -> Response<Body> {
         let in_use = InUse::new(self);
+        self.served.fetch_add(1, Ordering::Relaxed);
         let one = messages.len() == 1;
         let mut carried = self.link.exchange_opened();
         for message in messages {
@@ -176,10 +200,17 @@ impl Session {
             turn = poll_fn(|cx| carried.poll_turn(cx)) => Some(turn),
             () = shared.patience.wait() => None,
         };
-        match first {
+        let first = match first {
             Some(Turn::Write(waiting)) if one && is_last(waiting) => {
-                answer(&mut carried, refusal::status(Era::Legacy, waiting))
+                match answer(&mut carried, refusal::status(Era::Legacy, waiting)) {
+                    Some(answer) => return answer,
+                    // It was withdrawn in between: its request was cancelled.
+                    None => Some(poll_fn(|cx| carried.poll_turn(cx)).await),
+                }
             }
+            first => first,
+        };
+        match first {
             Some(Turn::Over(how)) => ended(how),
             Some(Turn::Write(_) | Turn::Replaced) | None => {
                 let greets = self.version().is_some_and(ProtocolVersion::greets_streams);
@@ -213,7 +244,7 @@ impl Session {
                 let problem = "this session has its GET stream already";
                 Err(Refusal::new(StatusCode::CONFLICT, problem))
             }
-            None => Ok(self.go_on(shared, ExchangeId::LINK, Vec::new())),
+            None => Ok(self.listen_anew(shared)),
         }
     }
 
@@ -228,27 +259,33 @@ impl Session {
         };
         let (exchange, number) = parse_event_id(last).ok_or_else(gone)?;
         let numbering = self.numbering(shared, exchange);
+        // Before anybody is told to go.
         let missed = numbering.missed(number).ok_or_else(gone)?;
-        Ok(
-            match self.link.knows(exchange) || exchange == ExchangeId::LINK {
-                true => self.go_on(shared, exchange, missed),
-                false => stream(Events::replay(missed)),
-            },
-        )
+        if missed.is_empty() && !self.link.is_open(exchange) {
+            return Err(gone());
+        }
+        let in_use = InUse::new(self);
+        // Nobody says anything on it between the change of carriers and the look at what was said.
+        let (carried, missed) = {
+            let _still = numbering.still();
+            let carried = self.link.resume(exchange);
+            (carried, numbering.missed(number).ok_or_else(gone)?)
+        };
+        let Some(carried) = carried else {
+            let events = Events::replay(missed).keeping((in_use, shared.stream_opened()));
+            return Ok(stream(events));
+        };
+        carried.resumed();
+        Ok(self.stream(shared, carried, numbering, in_use, missed))
     }
 
-    /// Goes on with a stream, after what was missed of it.
-    fn go_on(
-        self: &Arc<Self>,
-        shared: &Arc<Shared>,
-        exchange: ExchangeId,
-        missed: Vec<bytes::Bytes>,
-    ) -> Response<Body> {
+    /// Carries what the server says by itself.
+    fn listen_anew(self: &Arc<Self>, shared: &Arc<Shared>) -> Response<Body> {
         let in_use = InUse::new(self);
-        let carried = self.link.carry(exchange);
+        let carried = self.link.carry_link();
         carried.resumed();
-        let numbering = self.numbering(shared, exchange);
-        self.stream(shared, carried, numbering, in_use, missed)
+        let numbering = self.numbering(shared, ExchangeId::LINK);
+        self.stream(shared, carried, numbering, in_use, Vec::new())
     }
 
     fn stream(
@@ -257,7 +294,7 @@ impl Session {
         carried: Carried,
         numbering: Numbering,
         in_use: InUse,
-        first: Vec<bytes::Bytes>,
+        first: Vec<SseEvent>,
     ) -> Response<Body> {
         let events = Events::new(carried, shared.options.keep_alive)
             .after(first)
@@ -267,7 +304,12 @@ impl Session {
     }
 
     fn numbering(&self, shared: &Arc<Shared>, exchange: ExchangeId) -> Numbering {
-        Numbering::new(shared.events.clone(), self.id.clone(), exchange)
+        Numbering::new(
+            shared.events.clone(),
+            self.id.clone(),
+            exchange,
+            self.saying.clone(),
+        )
     }
 
     /// DELETE: its handlers stop at once (**stops-with-its-caller**).
@@ -280,13 +322,22 @@ impl Session {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether somebody is there, or something is worked on.
+    fn is_busy(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0 || !self.link.reached(Until::Idle)
+    }
+
     /// Waits until nobody has used it for so long. One that still works on something is in use.
-    async fn forgotten(&self, span: std::time::Duration) {
+    async fn forgotten(&self, span: Duration) {
         loop {
+            // Whoever only says hello is forgotten sooner.
+            let span = match self.served.load(Ordering::Relaxed) {
+                0 | 1 => span.min(HELLO_ONLY),
+                _ => span,
+            };
             let until = *self.used() + span;
             tokio::time::sleep_until(until).await;
-            let busy = self.open.load(Ordering::Relaxed) > 0 || !self.link.reached(Until::Idle);
-            if busy {
+            if self.is_busy() {
                 *self.used() = Instant::now();
             } else if *self.used() + span <= Instant::now() {
                 return;

@@ -11,6 +11,7 @@ use http::StatusCode;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+use super::door::Reading;
 use super::endpoint::Options;
 use super::event_stream::EventStreams;
 use super::events::EventStore;
@@ -30,6 +31,10 @@ pub(super) struct Shared {
     pub(super) tasks: TaskTracker,
     /// When an answer becomes a stream.
     pub(super) patience: Arc<Patience>,
+    /// When a stream that nobody reads ends its connection.
+    pub(super) stalls: Arc<Patience>,
+    /// Bytes of bodies that are being read.
+    pub(super) reading: Reading,
     /// What engines are told, made once.
     configs: Configs,
     in_flight: Arc<Semaphore>,
@@ -61,6 +66,8 @@ impl Shared {
         let tasks = TaskTracker::new();
         Arc::new(Self {
             patience: Patience::new(options.head_after, tasks.clone()),
+            stalls: Patience::new(options.write_stall, tasks.clone()),
+            reading: Reading::new(options.reading_bytes),
             tasks,
             app: server.app(),
             configs: Configs {
@@ -115,11 +122,17 @@ impl Shared {
         Link::within(config.clone(), tasks, gates.cloned().collect(), stats)
     }
 
+    /// Whether anything is taken at all.
+    pub(super) fn check_open(&self) -> Result<(), Refusal> {
+        match self.books.is_closing() {
+            true => Err(Refusal::shutting_down()),
+            false => Ok(()),
+        }
+    }
+
     /// Whether one request more can be taken.
     pub(super) fn check_room(&self) -> Result<(), Refusal> {
-        if self.books.is_closing() {
-            return Err(Refusal::shutting_down());
-        }
+        self.check_open()?;
         if self.in_flight.available_permits() == 0 {
             let problem = "overloaded: too many requests are running; send it again later";
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
