@@ -134,7 +134,10 @@ impl Target {
         let builder = Client::builder("belay", env!("CARGO_PKG_VERSION"));
         let client = self.open(builder, place).await.ok()?;
         let tools = client.list_all_tools().await.ok();
-        client.kill().await;
+        match client.pid() {
+            Some(_) => client.kill().await,
+            None => client.close().await,
+        };
         tools
     }
 
@@ -170,7 +173,13 @@ impl Target {
         match place {
             Place::Command(command) => builder.spawn(*command).await,
             Place::Address { url, headers } => {
-                for (name, value) in headers.iter().chain(&self.headers) {
+                // What is said on the command line counts for more than what a file says.
+                let said = |name: &str| {
+                    let mut said = self.headers.iter();
+                    said.any(|(known, _)| known.eq_ignore_ascii_case(name))
+                };
+                let configured = headers.iter().filter(|(name, _)| !said(name));
+                for (name, value) in configured.chain(&self.headers) {
                     builder = builder.header(name, value);
                 }
                 let builder = builder.connect_timeout(self.connect_timeout);

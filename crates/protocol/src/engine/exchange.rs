@@ -181,6 +181,16 @@ impl Queue {
         withdrawn
     }
 
+    /// The first frame is not going to be written.
+    pub(super) fn give_up_first(&mut self) -> Option<Owner> {
+        if self.begun > 0 {
+            return self.finish();
+        }
+        let frame = self.frames.pop_front()?;
+        self.count(&frame, usize::wrapping_sub);
+        Some(frame.owner)
+    }
+
     /// What has begun is not finished any more: whatever it was written on is gone.
     pub(super) fn forget_begun(&mut self) {
         self.frames.drain(..self.begun);

@@ -269,6 +269,12 @@ impl Engine {
         None
     }
 
+    /// How many events wait to be taken with [`Engine::poll_event`]. Whoever reads much faster than
+    /// they are taken should wait.
+    pub fn events_waiting(&self) -> usize {
+        self.events.len()
+    }
+
     /// What the transport should do next.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         loop {

@@ -80,12 +80,12 @@ impl Engine {
         self.settle(now);
     }
 
-    /// The first frame that has begun was not taken: where each frame has a POST of its own and all
-    /// answers come on one stream, a POST can fail by itself. What it carried is lost, and nothing
-    /// else (**smallest-scope**).
+    /// The first frame was not taken, whether its write had begun or not: where each frame has a POST of
+    /// its own and all answers come on one stream, a POST can fail by itself. What it carried is lost,
+    /// and nothing else (**smallest-scope**).
     pub fn handle_write_failed(&mut self, now: Time, exchange: ExchangeId, cause: Loss) {
         let known = self.exchanges.get_mut(exchange);
-        if let Some(Owner::Call(call)) = known.and_then(|known| known.queue.finish()) {
+        if let Some(Owner::Call(call)) = known.and_then(|known| known.queue.give_up_first()) {
             self.lose_call(now, call, cause);
         }
         self.settle(now);

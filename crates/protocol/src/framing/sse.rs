@@ -114,6 +114,7 @@ pub struct SseDecoder {
     /// The last line ended in `\r`: a `\n` right after it belongs to the same end.
     after_cr: bool,
     at_start: bool,
+    comments: usize,
 }
 
 impl SseDecoder {
@@ -130,7 +131,13 @@ impl SseDecoder {
             mid_line: false,
             after_cr: false,
             at_start: true,
+            comments: 0,
         }
+    }
+
+    /// How many comments were passed over so far: with them a server shows that it is still there.
+    pub fn comments(&self) -> usize {
+        self.comments
     }
 
     /// Takes in bytes.
@@ -191,6 +198,10 @@ impl SseDecoder {
 
     fn field(&mut self, line: &[u8]) {
         let colon = line.iter().position(|byte| *byte == b':');
+        if colon == Some(0) {
+            self.comments += 1;
+            return;
+        }
         let (name, value) = match colon {
             Some(colon) => (&line[..colon], &line[colon + 1..]),
             None => (line, &b""[..]),

@@ -201,6 +201,11 @@ impl Trip {
                     clock: Clock::Total,
                     ..
                 } => Err(self.out_of_time().into()),
+                // It was heard, and spoke.
+                refused @ (Outcome::Refused(_) | Outcome::InputRequired(_)) => {
+                    self.outlet.lines.succeeded();
+                    Err(refused.into())
+                }
                 other => Err(self.in_all(other).into()),
             };
         }

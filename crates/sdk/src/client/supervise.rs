@@ -19,6 +19,7 @@ use std::time::Duration;
 use belay_protocol::engine::{Ledger, Loss, LossKind, Outcome, Sent, Shutdown};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::{Client, ClientBuilder, Established, Held};
 use crate::Error;
@@ -92,6 +93,8 @@ impl Supervision {
     #[cfg(feature = "http")]
     pub(crate) fn of_sessions() -> Self {
         Self {
+            // Calls that wait for a session give up by themselves.
+            restarts: u32::MAX,
             first_delay: Duration::from_millis(10),
             sessions_only: true,
             ..Self::default()
@@ -107,8 +110,8 @@ impl Supervision {
         Self::default()
     }
 
-    /// How many restarts there may be until a call is answered. That, and nothing else, fills the
-    /// budget again.
+    /// How many restarts there may be until a call is answered, or a connection has lived for ten
+    /// seconds. That, and nothing else, fills the budget again.
     pub fn restarts(mut self, restarts: u32) -> Self {
         self.restarts = restarts;
         self
@@ -271,7 +274,11 @@ impl Supervisor {
         let _over = OverWhenDropped(self.clone());
         loop {
             let link = self.books().last.link.clone();
+            let since = Instant::now();
             let mut cause = link.closed().await.cause;
+            if since.elapsed() >= LIVED {
+                self.succeeded();
+            }
             if !self.supervision.replaces(&cause) {
                 return self.over(cause);
             }
@@ -342,6 +349,9 @@ impl Supervisor {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// A connection that lived so long was one that worked.
+const LIVED: Duration = Duration::from_secs(10);
 
 struct OverWhenDropped(Arc<Supervisor>);
 

@@ -418,8 +418,30 @@ impl Link {
         }
     }
 
+    /// Waits while far more has come than was acted upon (**bounded**).
+    pub(crate) async fn until_heard(&self) {
+        const MANY: usize = 1000;
+        loop {
+            let mut room = std::pin::pin!(self.room.notified());
+            room.as_mut().enable();
+            let few = {
+                let state = self.lock();
+                state.engine.events_waiting() < MANY || state.engine.is_closed()
+            };
+            if few {
+                return;
+            }
+            room.await;
+        }
+    }
+
     /// Acts upon everything that has happened. Only the driver calls this.
     pub(crate) fn dispatch(self: &Arc<Self>, app: &Arc<dyn App>) {
+        self.dispatch_all(app);
+        self.room.notify_waiters();
+    }
+
+    fn dispatch_all(self: &Arc<Self>, app: &Arc<dyn App>) {
         while let Some(event) = self.next_event() {
             match event {
                 Event::Connected(connected) => self.opened(Ok(connected)),

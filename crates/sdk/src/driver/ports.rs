@@ -329,13 +329,11 @@ impl Carried {
         }
     }
 
-    /// What was taken last did not arrive.
-    pub(crate) fn not_taken(&mut self, cause: Loss) {
-        if std::mem::take(&mut self.begun) {
-            let exchange = self.exchange;
-            self.link
-                .tell(|engine, now| engine.handle_write_failed(now, exchange, cause));
-        }
+    /// What is first did not arrive.
+    pub(crate) fn not_taken(&self, cause: Loss) {
+        let exchange = self.exchange;
+        self.link
+            .tell(|engine, now| engine.handle_write_failed(now, exchange, cause));
     }
 
     /// The stream is gone, and that is why. If it is `resumable`, it is still carried: it is being

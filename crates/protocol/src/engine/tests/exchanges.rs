@@ -758,6 +758,60 @@ fn smallest_scope_a_post_that_fails_by_itself_loses_its_call_alone() {
 }
 
 #[test]
+fn a_post_that_fails_before_it_began_was_never_sent() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    desk.call("tools/call");
+    let cause = LossKind::Io.into();
+    desk.engine.handle_write_failed(desk.now, LINK, cause);
+    match desk.only_end() {
+        Outcome::Lost { sent, .. } => assert_eq!(sent, Sent::Never),
+        other => panic!("it should be lost, not {other:?}"),
+    }
+    assert!(desk.written().is_empty());
+}
+
+#[test]
+fn a_frame_that_had_begun_when_its_stream_broke_does_not_keep_it_open() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    let exchange = desk.post(&tool_call("1"));
+    let key = desk.started();
+    desk.engine
+        .progress(desk.now, key, 1.0, None, None)
+        .unwrap();
+    desk.engine.begin_write(desk.now, exchange);
+    lost(&mut desk, exchange, false);
+    desk.engine.handle_exchange_resumed(desk.now, exchange);
+    desk.respond(key);
+    desk.written_on(exchange);
+    assert!(
+        !desk.engine.is_open(exchange),
+        "its answer was the last word"
+    );
+}
+
+#[test]
+fn tree_the_cancel_of_a_form_does_not_wait_for_a_broken_stream() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Http);
+    desk.engine.handle_exchange_resumed(desk.now, LINK);
+    let exchange = desk.post(&tool_call("1"));
+    let key = desk.started();
+    let ask = Ask {
+        serves: Some(key),
+        ..Ask::new("elicitation/create", RawJson::empty_object())
+    };
+    desk.ask(ask);
+    desk.written_on(exchange);
+    lost(&mut desk, exchange, false);
+    desk.pass(Duration::from_secs(61));
+    let told = desk.written();
+    assert!(
+        told.iter()
+            .any(|frame| frame.contains("notifications/cancelled")),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn a_server_without_sessions_takes_each_post_by_itself() {
     let mut config = server_config(Wire::Http);
     config.opened_in = Some(ProtocolVersion::V2025_06_18);

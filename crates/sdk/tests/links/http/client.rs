@@ -628,7 +628,7 @@ async fn no_hang_a_stream_that_is_resumed_in_vain_is_given_up() {
     let server = Played::new(|asked| {
         let resumes = asked.header("last-event-id").is_some();
         match asked.asks("tools/list") || resumes {
-            true => Reply::AndClose(format!("{EVENTS}id: 5-1\nretry: 1\ndata:\n\n")),
+            true => Reply::AndClose(format!("{EVENTS}id: 5-1\ndata:\n\n")),
             false => greeting(asked).unwrap_or(Reply::Nothing),
         }
     })

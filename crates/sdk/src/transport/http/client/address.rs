@@ -48,9 +48,10 @@ impl Address {
         let uri = match reference.parse::<Uri>() {
             Ok(uri) if uri.scheme().is_some() => uri,
             _ => {
-                let path = match reference.starts_with('/') {
-                    true => reference.to_owned(),
-                    false => {
+                let path = match reference.chars().next() {
+                    Some('/') => reference.to_owned(),
+                    Some('?') => format!("{}{reference}", self.0.path()),
+                    _ => {
                         let base = self.0.path();
                         let folder = base.rfind('/').map_or("", |end| &base[..end]);
                         format!("{folder}/{reference}")
@@ -146,6 +147,7 @@ mod tests {
                 Some("http://localhost:8000/messages?id=1"),
             ),
             ("messages", Some("http://localhost:8000/a/messages")),
+            ("?id=1", Some("http://localhost:8000/a/sse?id=1")),
             ("http://LOCALHOST:8000/m", Some("http://LOCALHOST:8000/m")),
             ("http://localhost:8001/m", None),
             ("http://example.com/m", None),

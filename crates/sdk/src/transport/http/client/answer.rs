@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use belay_protocol::engine::{Loss, LossKind};
 use bytes::{Bytes, BytesMut};
@@ -18,6 +19,8 @@ use super::super::headers;
 
 /// So much is shown of a body that nobody understands.
 const SHOWN: usize = 200;
+const DRAINED_WITHIN: Duration = Duration::from_millis(100);
+const SHOWN_WITHIN: Duration = Duration::from_secs(1);
 
 /// An answer over HTTP that was none: what a call is lost to when a server, or somebody in front of
 /// it, says something else than the protocol has it.
@@ -89,14 +92,18 @@ pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Loss
     Ok(read.freeze())
 }
 
-/// Reads what is left of a body that says nothing, so that its connection can be used again.
+/// Reads what is left of a body that says nothing, so that its connection can be used again; but not
+/// for long.
 pub(super) async fn drain(mut body: Incoming) {
-    let mut left = 64 << 10_usize;
-    while let Ok(Some(data)) = next(&mut body).await
-        && data.len() < left
-    {
-        left -= data.len();
-    }
+    let draining = async {
+        let mut left = 64 << 10_usize;
+        while let Ok(Some(data)) = next(&mut body).await
+            && data.len() < left
+        {
+            left -= data.len();
+        }
+    };
+    let _ = tokio::time::timeout(DRAINED_WITHIN, draining).await;
 }
 
 /// The next piece of a body.
@@ -117,12 +124,16 @@ pub(super) async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Loss> {
 /// What a response is that nobody asked for.
 pub(super) async fn odd(status: StatusCode, headers: &HeaderMap, mut body: Incoming) -> Loss {
     let mut shown = BytesMut::new();
-    while shown.len() < SHOWN {
-        match next(&mut body).await {
-            Ok(Some(data)) => shown.extend_from_slice(&data[..data.len().min(SHOWN)]),
-            Ok(None) | Err(_) => break,
+    let showing = async {
+        while shown.len() < SHOWN {
+            match next(&mut body).await {
+                Ok(Some(data)) => shown.extend_from_slice(&data[..data.len().min(SHOWN)]),
+                Ok(None) | Err(_) => break,
+            }
         }
-    }
+    };
+    // Whoever says something odd need not be heard out.
+    let _ = tokio::time::timeout(SHOWN_WITHIN, showing).await;
     shown.truncate(SHOWN);
     unexpected(status, headers, &shown)
 }

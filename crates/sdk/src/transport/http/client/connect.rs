@@ -1,24 +1,33 @@
 //! Connections, kept for a while and used again.
 
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use belay_protocol::engine::Loss;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::TokioTimer;
+use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
+use tower_service::Service;
 
 use super::super::executor::Tracked;
 use super::answer;
 use super::post::Outgoing;
 
+pub(super) type Tcp = HttpConnector<Resolver>;
 #[cfg(feature = "tls")]
-type Connector = hyper_rustls::HttpsConnector<super::tls::Proxied>;
+type Connector = Timely<hyper_rustls::HttpsConnector<super::tls::Proxied>>;
 #[cfg(not(feature = "tls"))]
-type Connector = HttpConnector;
+type Connector = Timely<Tcp>;
 
 /// Some servers close a connection after five seconds of silence. One that is about to be closed is
 /// not used: a request on it might have been received, or might not.
@@ -50,26 +59,41 @@ impl Default for Reach {
 /// What requests go out on.
 #[derive(Clone)]
 pub(super) struct Connections {
-    client: Client<Connector, Outgoing>,
+    calls: Client<Connector, Outgoing>,
+    /// For cancels, answers and notifications. They do not wait behind calls: on HTTP/2 a connection
+    /// carries so many streams at once and no more, and only a cancel may free one.
+    beside: Client<Connector, Outgoing>,
     headers: Arc<HeaderMap>,
 }
 
 impl Connections {
     pub(super) fn new(reach: &Reach, tasks: TaskTracker) -> Result<Self, crate::Error> {
-        let mut tcp = HttpConnector::new();
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(Duration::from_secs(15)));
-        tcp.set_connect_timeout(Some(reach.within));
-        #[cfg(feature = "tls")]
-        let tcp = reach.tls.over(tcp)?;
-        let client = Client::builder(Tracked(tasks))
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(KEPT)
-            // Nothing that may have been sent is sent again (**retry-is-explicit**).
-            .retry_canceled_requests(false)
-            .build(tcp);
+        let connector = || -> Result<Connector, crate::Error> {
+            let mut tcp = Tcp::new_with_resolver(Resolver);
+            tcp.set_nodelay(true);
+            tcp.set_keepalive(Some(Duration::from_secs(15)));
+            #[cfg(feature = "tls")]
+            let tcp = reach.tls.over(tcp)?;
+            Ok(Timely {
+                connector: tcp,
+                within: reach.within,
+            })
+        };
+        let client = |connector| {
+            Client::builder(Tracked(tasks.clone()))
+                .timer(TokioTimer::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(KEPT)
+                // A connection whose other end has vanished is found out.
+                .http2_keep_alive_interval(Duration::from_secs(15))
+                .http2_keep_alive_timeout(Duration::from_secs(15))
+                // Nothing that may have been sent is sent again (**retry-is-explicit**).
+                .retry_canceled_requests(false)
+                .build(connector)
+        };
         Ok(Self {
-            client,
+            calls: client(connector()?),
+            beside: client(connector()?),
             headers: Arc::new(reach.headers.clone()),
         })
     }
@@ -77,12 +101,92 @@ impl Connections {
     /// Sends a request, and waits for the head of what comes back.
     pub(super) async fn send(
         &self,
-        mut request: Request<Outgoing>,
+        request: Request<Outgoing>,
     ) -> Result<Response<Incoming>, Loss> {
+        let sent = self.calls.request(self.with_headers(request)).await;
+        sent.map_err(answer::failed)
+    }
+
+    /// The same for what does not wait behind calls.
+    pub(super) async fn send_beside(
+        &self,
+        request: Request<Outgoing>,
+    ) -> Result<Response<Incoming>, Loss> {
+        let sent = self.beside.request(self.with_headers(request)).await;
+        sent.map_err(answer::failed)
+    }
+
+    fn with_headers(&self, mut request: Request<Outgoing>) -> Request<Outgoing> {
         for (name, value) in &*self.headers {
             request.headers_mut().append(name, value.clone());
         }
-        let sent = self.client.request(request).await;
-        sent.map_err(answer::failed)
+        request
+    }
+}
+
+/// Reaches a server within its time, names, proxies and handshakes included.
+#[derive(Clone)]
+pub(super) struct Timely<C> {
+    connector: C,
+    within: Duration,
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+type Reaching<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
+
+impl<C> Service<Uri> for Timely<C>
+where
+    C: Service<Uri>,
+    C::Error: Into<Failure>,
+    C::Future: Send + 'static,
+{
+    type Response = C::Response;
+    type Error = Failure;
+    type Future = Reaching<C::Response>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        self.connector.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let (reaching, within) = (self.connector.call(to), self.within);
+        Box::pin(async move {
+            match tokio::time::timeout(within, reaching).await {
+                Ok(reached) => reached.map_err(Into::into),
+                Err(_) => {
+                    let problem = format!("not reached within {within:?}");
+                    Err(io::Error::new(io::ErrorKind::TimedOut, problem).into())
+                }
+            }
+        })
+    }
+}
+
+/// Looks names up on a thread of its own. A lookup cannot be dropped, and a runtime waits for those
+/// in its own pool when it ends (see `docs/decisions/0008`).
+#[derive(Clone)]
+pub(super) struct Resolver;
+
+impl Service<Name> for Resolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let (done, found) = oneshot::channel();
+        let lookup = std::thread::Builder::new().name("belay-names".into());
+        let spawned = lookup.spawn(move || {
+            let _ = done.send((name.as_str(), 0).to_socket_addrs());
+        });
+        Box::pin(async move {
+            spawned?;
+            found
+                .await
+                .unwrap_or_else(|_| Err(io::ErrorKind::NotFound.into()))
+        })
     }
 }

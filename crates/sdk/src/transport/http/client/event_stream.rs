@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belay_protocol::engine::{Loss, LossKind};
+use belay_protocol::engine::{ExchangeId, Loss, LossKind};
 use belay_protocol::framing::SseDecoder;
 use belay_protocol::jsonrpc;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -22,8 +22,7 @@ use crate::driver::{App, Carried, Driven, Link, Passed, Turn, Until, turn};
 
 /// How long a server has to say where to post, and to take what is posted.
 const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
-const POST_WITHIN: Duration = Duration::from_secs(30);
-const DRAIN_WITHIN: Duration = Duration::from_millis(100);
+const POST_WITHIN: Duration = Duration::from_secs(10);
 
 /// A stream that is open, and where to post.
 pub(super) struct Opened {
@@ -117,6 +116,7 @@ async fn read(place: &Place, link: &Link, mut events: SseDecoder, mut body: Inco
                     place.show(Passed::In, &event.data);
                     if !event.data.is_empty() {
                         link.deliver(jsonrpc::decode(&event.data, place.limits.1));
+                        link.until_heard().await;
                     }
                 }
                 Ok(_) => {}
@@ -137,26 +137,25 @@ async fn read(place: &Place, link: &Link, mut events: SseDecoder, mut body: Inco
 }
 
 /// Posts what is to be said, one after the other, so that it arrives in order.
-async fn write(place: Arc<Place>, mut carried: Carried, endpoint: Address) {
+async fn write(place: Arc<Place>, carried: Carried, endpoint: Address) {
+    let link = carried.link().clone();
     loop {
         match poll_fn(|cx| carried.poll_turn(cx)).await {
             Turn::Write(_) => {}
             Turn::Over(_) | Turn::Replaced => return,
         }
-        let Some(frame) = carried.take() else {
+        let Some(frame) = carried.peek() else {
             continue;
         };
-        place.show(Passed::Out, &frame);
-        let mut request = Request::new(Outgoing::bytes(frame));
+        let mut request = Request::new(Outgoing::frame(&carried, &frame, false, place.tap.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = endpoint.uri().clone();
         request.headers_mut().insert(CONTENT_TYPE, headers::JSON);
         let sent = tokio::time::timeout(POST_WITHIN, place.connections.send(request)).await;
         match sent {
             Ok(Ok(response)) if response.status().is_success() => {
-                carried.written();
-                let drained = answer::drain(response.into_body());
-                let _ = tokio::time::timeout(DRAIN_WITHIN, drained).await;
+                link.write_done(ExchangeId::LINK);
+                answer::drain(response.into_body()).await;
             }
             Ok(Ok(response)) => {
                 let (parts, body) = response.into_parts();

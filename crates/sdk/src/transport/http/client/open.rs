@@ -90,13 +90,15 @@ impl ClientBuilder {
     async fn find_out(&self, address: &Address) -> Result<Established, Error> {
         if let (Mode::Auto, Some(speaks)) = (self.mode, address::recall(address)) {
             let opened = match speaks {
-                Speaks::Modern => self.open_http(address, Mode::Modern).await,
+                Speaks::Modern => self.open_http(address, Mode::Auto).await,
                 Speaks::Legacy => self.open_http(address, Mode::Legacy).await,
                 Speaks::EventStream => self.open_event_stream(address).await,
             };
             match opened {
+                // It was not reached, which says nothing.
+                Err(error) if was_not_reached(&error) => return Err(error),
                 // It may have become another one since.
-                Err(error) if does_not_know(&error) => address::learn(address, None),
+                Err(_) => address::learn(address, None),
                 opened => return opened,
             }
         }
@@ -164,6 +166,20 @@ impl ClientBuilder {
 fn finish() -> (tokio_util::sync::DropGuard, CancellationToken) {
     let finished = CancellationToken::new();
     (finished.clone().drop_guard(), finished)
+}
+
+/// Whether nothing was heard of a server.
+fn was_not_reached(error: &Error) -> bool {
+    match error.outcome() {
+        Some(Outcome::Lost { cause, .. }) => {
+            matches!(
+                cause.kind,
+                LossKind::Io | LossKind::HttpStatus(401 | 403 | 500..=599)
+            )
+        }
+        Some(Outcome::TimedOut { .. }) | None => true,
+        _ => false,
+    }
 }
 
 /// Whether a server refused what it was asked because it does not know it.

@@ -200,8 +200,13 @@ fn speaks_for_itself(
     asked: Option<&RequestId>,
 ) -> bool {
     let closed = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    // Until it is known what a server speaks, only what may tell that is listened to.
+    let tells_the_era = matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+    );
     let open = carried.link().version().is_some();
-    if closed || (!open && status.is_server_error()) {
+    if closed || !(open || tells_the_era) {
         return false;
     }
     match jsonrpc::decode(body, 64) {
@@ -213,25 +218,32 @@ fn speaks_for_itself(
 
 /// Something that wants no answer. It is over when the server has it.
 async fn tell(place: &Place, carried: &Carried) {
-    let Some(Prepared { request, .. }) = place.request(carried) else {
-        return;
+    let mut attempts = 0;
+    let (response, named) = loop {
+        let Some(Prepared { request, .. }) = place.request(carried) else {
+            return;
+        };
+        let named = request.headers().contains_key(headers::SESSION_ID);
+        match place.connections.send_beside(request).await {
+            Ok(response) => break (response, named),
+            // A connection that was about to end took nothing of it, so this is no second time.
+            Err(_) if carried.peek().is_some() && attempts < ATTEMPTS => attempts += 1,
+            Err(loss) => return carried.lost(loss, false),
+        }
     };
-    let named = request.headers().contains_key(headers::SESSION_ID);
-    match place.connections.send(request).await {
-        Err(loss) => carried.lost(loss, false),
-        Ok(response) if place.is_gone(response.status(), named) => {
-            carried.link().lose(LossKind::SessionGone.into());
-        }
-        Ok(response) => {
-            if !response.status().is_success() {
-                let status = response.status();
-                tracing::debug!(%status, "a notification was refused");
-            }
-            answer::drain(response.into_body()).await;
-            carried.link().write_done(carried.exchange());
-        }
+    if place.is_gone(response.status(), named) {
+        return carried.link().lose(LossKind::SessionGone.into());
     }
+    if !response.status().is_success() {
+        let status = response.status();
+        tracing::debug!(%status, "a notification was refused");
+    }
+    carried.link().write_done(carried.exchange());
+    answer::drain(response.into_body()).await;
 }
+
+/// So often something that was not sent is sent after all.
+const ATTEMPTS: usize = 3;
 
 /// A POST that is ready to go.
 struct Prepared {
@@ -335,7 +347,7 @@ impl Outgoing {
         Self::bytes(Bytes::new())
     }
 
-    pub(super) fn bytes(bytes: Bytes) -> Self {
+    fn bytes(bytes: Bytes) -> Self {
         Self {
             length: bytes.len(),
             state: match bytes.is_empty() {
@@ -346,7 +358,7 @@ impl Outgoing {
         }
     }
 
-    fn frame(carried: &Carried, frame: &Bytes, is_call: bool, tap: Option<Tap>) -> Self {
+    pub(super) fn frame(carried: &Carried, frame: &Bytes, is_call: bool, tap: Option<Tap>) -> Self {
         Self {
             source: Source::Frame {
                 link: carried.link().clone(),

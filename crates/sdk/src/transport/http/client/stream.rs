@@ -12,17 +12,23 @@ use belay_protocol::framing::SseDecoder;
 use belay_protocol::types::Era;
 use http::{HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
+use tokio::time::Instant;
 
 use super::super::headers;
 use super::answer::{self, Content};
 use super::post::Place;
 use crate::driver::{Carried, Link};
 
-/// A server that has shown that it says something now and then is gone when it does not.
+/// A server that has shown that it says something now and then is gone when it does not for so long,
+/// or for three times as long as it usually takes.
 const DEAD_AFTER: Duration = Duration::from_secs(45);
 
-/// So often a stream is asked for again without anything new on it.
-const FRUITLESS: u32 = 10;
+/// So often a stream is asked for again without anything new on it, if the server did not ask us to
+/// come back.
+const FRUITLESS: u32 = 5;
+
+/// Nobody is asked more often than that.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
 /// How long to wait before a stream is asked for again that had nothing new on it, at most.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -37,8 +43,12 @@ pub(super) struct Stream<'a> {
     retry: Option<Duration>,
     /// How often we came back for nothing.
     fruitless: u32,
-    /// The server says something now and then even if there is nothing to say.
-    keeps_alive: bool,
+    /// For how long the server may say nothing, if it says something now and then even if there is
+    /// nothing to say.
+    silence: Option<Duration>,
+    heard: Instant,
+    /// It belongs to no call, so that nothing else ends it.
+    listens: bool,
 }
 
 impl<'a> Stream<'a> {
@@ -49,7 +59,9 @@ impl<'a> Stream<'a> {
             last: None,
             retry: None,
             fruitless: 0,
-            keeps_alive: false,
+            silence: None,
+            heard: Instant::now(),
+            listens: false,
         }
     }
 
@@ -75,7 +87,9 @@ impl<'a> Stream<'a> {
     fn is_resumable(&self) -> bool {
         let version = self.carried.link().version();
         let legacy = version.is_none_or(|version| version.era() == Era::Legacy);
-        legacy && self.last.is_some() && self.fruitless < FRUITLESS
+        // Whoever asks us to come back may do so as often as the call has time.
+        let worthwhile = self.retry.is_some() || self.fruitless < FRUITLESS;
+        legacy && self.last.is_some() && worthwhile
     }
 
     /// Asks for the rest of it.
@@ -88,7 +102,8 @@ impl<'a> Stream<'a> {
         }
         let named = request.headers().contains_key(headers::SESSION_ID);
         let response = self.place.connections.send(request).await?;
-        if self.place.is_gone(response.status(), named) {
+        // Some servers know POST alone, and say 404 to everything else.
+        if self.last.is_some() && self.place.is_gone(response.status(), named) {
             let gone = Loss::from(LossKind::SessionGone);
             self.carried.link().lose(gone.clone());
             return Err(gone);
@@ -102,9 +117,13 @@ impl<'a> Stream<'a> {
     fn wait(&self) -> Duration {
         let polite = match self.fruitless {
             0 => Duration::ZERO,
-            often => Duration::from_millis(100) * 2_u32.pow(often.min(10)),
+            often => (SHORTEST_WAIT * 2_u32.pow(often.min(10))).min(LONGEST_WAIT),
         };
-        self.retry.unwrap_or(polite).min(LONGEST_WAIT)
+        match self.retry {
+            None => polite,
+            Some(retry) if self.listens => retry.max(polite),
+            Some(retry) => retry.max(polite.min(SHORTEST_WAIT)),
+        }
     }
 
     /// Takes in all that comes, until nothing more does; tells why.
@@ -113,9 +132,9 @@ impl<'a> Stream<'a> {
         let mut events = SseDecoder::new(longest);
         loop {
             let next = answer::next(&mut body);
-            let data = match self.keeps_alive {
-                false => next.await,
-                true => match tokio::time::timeout(DEAD_AFTER, next).await {
+            let data = match self.silence {
+                None => next.await,
+                Some(silence) => match tokio::time::timeout(silence, next).await {
                     Ok(data) => data,
                     Err(_) => {
                         let problem = std::io::Error::from(std::io::ErrorKind::TimedOut);
@@ -128,9 +147,8 @@ impl<'a> Stream<'a> {
                 Ok(None) => return LossKind::NoAnswer.into(),
                 Err(loss) => return loss,
             }
-            let mut said = false;
+            let comments = events.comments();
             while let Some(event) = events.next_event() {
-                said = true;
                 match event {
                     Ok(event) => self.take_in_event(event),
                     Err(oversize) => {
@@ -139,15 +157,30 @@ impl<'a> Stream<'a> {
                         return answer::because(LossKind::Io, std::io::Error::other(problem));
                     }
                 }
+                self.carried.link().until_heard().await;
             }
-            self.keeps_alive |= !said;
+            self.hear(events.comments() > comments);
+        }
+    }
+
+    /// Something has come; perhaps only a sign of life.
+    fn hear(&mut self, sign_of_life: bool) {
+        let after = self.heard.elapsed();
+        self.heard = Instant::now();
+        if sign_of_life {
+            let usual = self.silence.unwrap_or(DEAD_AFTER);
+            self.silence = Some(usual.max(after * 3));
         }
     }
 
     fn take_in_event(&mut self, event: belay_protocol::framing::SseEvent) {
         if let Some(id) = event.id {
             // An empty one takes back what was said before.
-            self.last = HeaderValue::from_str(&id).ok().filter(|id| !id.is_empty());
+            let id = HeaderValue::from_str(&id).ok().filter(|id| !id.is_empty());
+            if id != self.last {
+                self.fruitless = 0;
+            }
+            self.last = id;
         }
         if let Some(retry) = event.retry {
             self.retry = Some(Duration::from_millis(retry));
@@ -174,6 +207,7 @@ pub(super) async fn open(response: Response<Incoming>) -> Result<Incoming, Loss>
 pub(super) async fn listen(place: Arc<Place>, link: Arc<Link>) {
     let carried = link.carry_link();
     let mut stream = Stream::new(&place, &carried);
+    stream.listens = true;
     let listening = async {
         loop {
             match stream.ask_again().await {
@@ -182,8 +216,8 @@ pub(super) async fn listen(place: Arc<Place>, link: Arc<Link>) {
                     carried.lost(cause, true);
                 }
                 // It has none to offer.
-                Err(loss) if matches!(loss.kind, LossKind::HttpStatus(_)) => return,
-                Err(_) if stream.fruitless >= FRUITLESS => return,
+                Err(loss) if matches!(loss.kind, LossKind::HttpStatus(200..=499)) => return,
+                // It may be back later.
                 Err(_) => {}
             }
         }

@@ -8,7 +8,6 @@ use std::task::{Context, Poll};
 
 use http::Uri;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioIo;
@@ -20,6 +19,7 @@ use rustls_platform_verifier::Verifier;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
+use super::connect::Tcp;
 use crate::Error;
 use crate::client::ClientBuilder;
 
@@ -40,7 +40,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    pub(super) fn over(&self, mut tcp: HttpConnector) -> Result<HttpsConnector<Proxied>, Error> {
+    pub(super) fn over(&self, mut tcp: Tcp) -> Result<HttpsConnector<Proxied>, Error> {
         tcp.enforce_http(false);
         let proxied = Proxied {
             tcp,
@@ -86,7 +86,7 @@ impl fmt::Debug for Tls {
 /// secured never goes through a proxy.
 #[derive(Clone)]
 pub(super) struct Proxied {
-    tcp: HttpConnector,
+    tcp: Tcp,
     proxies: Arc<Matcher>,
 }
 
@@ -109,6 +109,13 @@ impl Service<Uri> for Proxied {
         let Some(proxy) = proxy else {
             return Box::pin(async move { Ok(tcp.call(to).await?) });
         };
+        if proxy.uri().scheme_str() != Some("http") {
+            let problem = format!(
+                "HTTPS_PROXY must begin with http://, not as {}",
+                proxy.uri()
+            );
+            return Box::pin(async move { Err(problem.into()) });
+        }
         let mut tunnel = Tunnel::new(proxy.uri().clone(), tcp);
         if let Some(credentials) = proxy.basic_auth() {
             tunnel = tunnel.with_auth(credentials.clone());
