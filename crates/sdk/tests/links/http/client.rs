@@ -746,3 +746,191 @@ async fn a_wrong_address_is_told_apart() {
         assert!(error.to_string().contains(shows), "{error}");
     }
 }
+
+/// A handler says something and answers at once: both leave on one lane, in order and whole.
+#[tokio::test]
+async fn order_what_a_client_says_and_answers_on_behalf_of_a_request_arrives_whole() {
+    use belay::{Context, Server, Tool};
+    let server =
+        Server::new("test", "1").tool(Tool::new("ask", |cx: Context, (): ()| async move {
+            let form = json!({ "message": "?" });
+            let answer = cx.request_raw::<Value>("elicitation/create", &form).await;
+            answer
+                .map(|answer| answer.to_string())
+                .map_err(|error| error.to_string())
+        }));
+    let listening = belay::http::Endpoint::new(server)
+        .bind("127.0.0.1:0")
+        .await
+        .unwrap();
+    let client = Client::builder("test", "1")
+        .mode(Mode::Legacy)
+        .on_request("elicitation/create", |cx, _| async move {
+            for step in 1..20 {
+                cx.progress(
+                    step.into(),
+                    20.0,
+                    "a person is typing, and it takes a while",
+                )
+                .await;
+            }
+            Ok(json!({ "action": "accept" }))
+        })
+        .http(&format!("http://{}/mcp", listening.address()))
+        .await
+        .unwrap();
+    for _ in 0..20 {
+        let answer = client
+            .call_tool("ask", json!({}))
+            .timeout(Duration::from_secs(10));
+        let answer = answer.await.unwrap();
+        assert_eq!(answer.content[0].as_text(), Some(r#"{"action":"accept"}"#));
+    }
+}
+
+#[tokio::test]
+async fn calls_that_are_lost_leave_no_task_behind() {
+    let tasks = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    for mode in MODES {
+        let server = Played::new(|asked| {
+            let broken = || Reply::Bytes(response("502 No", "text/html", "<h1>no</h1>"));
+            greeting(asked).unwrap_or_else(broken)
+        })
+        .await;
+        let client = server.client(mode).await;
+        assert!(client.list_tools().await.unwrap_err().is_lost());
+        let before = tasks();
+        for _ in 0..100 {
+            assert!(client.list_tools().await.unwrap_err().is_lost());
+        }
+        belay_testkit::until("they are gone", || tasks() <= before + 10).await;
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_knows_post_alone_keeps_its_session() {
+    let server = Played::new(|asked| match asked.method.as_str() {
+        "GET" => Reply::Bytes(response("404 Not Found", "text/html", "Cannot GET /mcp")),
+        _ => greeting(asked).unwrap_or_else(|| Reply::Bytes(result(asked, json!({ "tools": [] })))),
+    })
+    .await;
+    let client = server.client(Mode::Legacy).await;
+    belay_testkit::until("it was asked", || {
+        server.asked().iter().any(|asked| asked.method == "GET")
+    })
+    .await;
+    for _ in 0..5 {
+        client.list_tools().await.unwrap();
+    }
+    let asked = server.asked();
+    let hellos = asked.iter().filter(|asked| asked.asks("initialize"));
+    assert_eq!(hellos.count(), 1, "one session");
+}
+
+#[tokio::test]
+async fn what_was_learnt_is_learnt_anew_when_it_is_not_so_any_more() {
+    let modern = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_modern = modern.clone();
+    let server = Played::new(move |asked| {
+        let is_modern = is_modern.load(std::sync::atomic::Ordering::SeqCst);
+        match (asked.asks("server/discover"), asked.asks("initialize")) {
+            (true, _) if !is_modern => Reply::Bytes(response("404 Not Found", "text/html", "x")),
+            (_, true) if is_modern => {
+                let error = json!({ "code": -32020, "message": "no such header" });
+                let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
+                Reply::Bytes(response("400 No", "application/json", &body.to_string()))
+            }
+            _ => greeting(asked).unwrap(),
+        }
+    })
+    .await;
+    assert_eq!(
+        Client::http(&server.url()).await.unwrap().era(),
+        Era::Legacy
+    );
+    modern.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(
+        Client::http(&server.url()).await.unwrap().era(),
+        Era::Modern
+    );
+    modern.store(false, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(
+        Client::http(&server.url()).await.unwrap().era(),
+        Era::Legacy
+    );
+}
+
+/// Some servers hold no connection open, and ask to come back instead.
+#[tokio::test]
+async fn a_server_that_is_polled_answers_in_the_end() {
+    let polls = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = polls.clone();
+    let server = Played::new(move |asked| {
+        if asked.asks("tools/list") {
+            return Reply::AndClose(format!("{EVENTS}id: 5-1\nretry: 1\ndata:\n\n"));
+        }
+        if asked.header("last-event-id").is_none() {
+            return greeting(asked).unwrap_or(Reply::Nothing);
+        }
+        match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0..15 => Reply::AndClose(EVENTS.to_owned()),
+            _ => {
+                let answer = json!({ "jsonrpc": "2.0", "id": 2, "result": { "tools": [] } });
+                Reply::AndClose(format!("{EVENTS}data: {answer}\n\n"))
+            }
+        }
+    })
+    .await;
+    let client = server.client(Mode::Legacy).await;
+    assert!(client.list_tools().await.is_ok());
+    assert_eq!(polls.load(std::sync::atomic::Ordering::SeqCst), 16);
+}
+
+#[tokio::test]
+async fn no_hang_an_odd_answer_that_never_ends_is_not_heard_out() {
+    for mode in MODES {
+        let endless = || {
+            let head = "HTTP/1.1 500 No\r\nContent-Type: text/html\r\nContent-Length: 9999\r\n\r\n";
+            Reply::Bytes(format!("{head}<h1>and so on"))
+        };
+        let (error, after) = lost(mode, endless).await;
+        assert_eq!(kind(&error), LossKind::HttpStatus(500));
+        assert!(format!("{error:?}").contains("and so on"), "{error:?}");
+        assert!(after < Duration::from_secs(10), "{after:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_status_that_tells_nothing_of_eras_is_no_reason_to_try_another() {
+    let server = Played::new(|asked| {
+        let error = json!({ "code": -31001, "message": "too many requests" });
+        let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
+        Reply::Bytes(response(
+            "429 Too Many",
+            "application/json",
+            &body.to_string(),
+        ))
+    })
+    .await;
+    let error = Client::http(&server.url()).await.unwrap_err();
+    assert_eq!(kind(&error), LossKind::HttpStatus(429));
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_on_an_event_stream_whose_server_is_gone_was_never_sent() {
+    let server = Running::start().await;
+    let url = format!("http://{}/sse", server.address());
+    let client = Client::http(&url).await.unwrap();
+    drop(server.listening);
+    let error = client.list_tools().await.unwrap_err();
+    assert!(error.is_lost(), "{error:?}");
+    client.closed().await;
+    let error = client.list_tools().await.unwrap_err();
+    assert!(error.is_lost() && error.safe_to_retry(), "{error:?}");
+}

@@ -378,3 +378,129 @@ async fn orderly_close_dropping_a_server_stops_its_handlers() {
     server.hanging.comes_to(0).await;
     assert!(call.await.unwrap_err().is_lost());
 }
+
+#[tokio::test]
+async fn a_batch_is_bounded() {
+    let server = Running::start().await;
+    let mut http = server.session("2025-03-26").await;
+    let many = format!("[{}1]", "1,".repeat(500_000));
+    http.send("POST", many.as_bytes()).await;
+    let answer = http.answer().await;
+    assert_eq!(answer.status, 400);
+    assert!(
+        answer.json()["error"]["message"]
+            .to_string()
+            .contains("100"),
+        "{answer:?}"
+    );
+    still_answers(&server).await;
+}
+
+/// A stream that has no end of its own ends with its session, and with its server.
+#[tokio::test]
+async fn a_get_stream_ends_at_once_when_its_session_does() {
+    let server = Running::start().await;
+    for end in ["DELETE", "shutdown"] {
+        let http = server.session("2025-11-25").await;
+        let mut get = server.beside(&http).await;
+        get.send("GET", b"").await;
+        assert!(get.answer().await.is_stream());
+        // Its keep-alives are seconds apart by now.
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        let since = Instant::now();
+        match end {
+            "DELETE" => {
+                let mut beside = server.beside(&http).await;
+                beside.send("DELETE", b"").await;
+                assert_eq!(beside.answer().await.status, 204);
+            }
+            _ => server.listening.shutdown(),
+        }
+        assert!(get.message().await.is_none());
+        assert!(
+            since.elapsed() < Duration::from_secs(1),
+            "{end}: {:?}",
+            since.elapsed()
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_has_no_limit_is_said_with_the_largest_number() {
+    let server = Running::with(|it| {
+        it.head_after(Duration::MAX)
+            .session_idle(Duration::MAX)
+            .keep_alive(Duration::MAX)
+            .write_stall(Duration::MAX)
+            .read_timeouts(Duration::MAX, Duration::MAX)
+            .in_flight(usize::MAX)
+            .in_flight_per_connection(usize::MAX)
+            .connections(usize::MAX)
+            .sessions(usize::MAX)
+            .reading_bytes(usize::MAX)
+    })
+    .await;
+    still_answers(&server).await;
+    let mut http = server.session("2025-11-25").await;
+    http.call(1, "nap", json!({ "to": 0, "delay_ms": 400 }))
+        .await;
+    assert!(!http.answer().await.is_stream(), "it waits for the answer");
+}
+
+#[tokio::test]
+async fn one_connection_too_many_waits_until_another_ends() {
+    let server = Running::with(|it| it.connections(2)).await;
+    let mut first = server.raw().await;
+    let second = server.raw().await;
+    first.call(1, "echo", json!({ "text": "hi" })).await;
+    assert_eq!(first.answer().await.status, 200);
+    let mut third = server.raw().await;
+    third.call(1, "echo", json!({ "text": "hi" })).await;
+    let answered = tokio::time::timeout(Duration::from_millis(200), third.try_answer());
+    assert!(answered.await.is_err(), "it waits");
+    drop(second);
+    assert_eq!(third.answer().await.status, 200);
+}
+
+#[tokio::test]
+async fn bodies_that_are_read_at_once_have_a_limit_in_all() {
+    let server = Running::with(|it| it.reading_bytes(100_000)).await;
+    let mut slow = server.raw().await;
+    slow.bytes(
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+          Accept: */*\r\nContent-Length: 90000\r\n\r\n",
+    )
+    .await;
+    slow.bytes(&[b' '; 80_000]).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut http = server.raw().await;
+    http.call(1, "echo", json!({ "text": "x".repeat(50_000) }))
+        .await;
+    let answer = http.answer().await;
+    assert_eq!(
+        (answer.status, answer.header("retry-after")),
+        (503, Some("1"))
+    );
+    drop(slow);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut http = server.raw().await;
+    http.call(1, "echo", json!({ "text": "x".repeat(50_000) }))
+        .await;
+    assert_eq!(http.answer().await.status, 200);
+}
+
+#[tokio::test]
+async fn an_event_stream_takes_cancels_whatever_waits_to_be_read() {
+    let server = Running::of(
+        |server| server.limits(|limits| limits.queued_answers = 0),
+        |it| it,
+    );
+    let server = server.await;
+    let client = Client::http(&format!("http://{}/sse", server.address()))
+        .await
+        .unwrap();
+    let call = client.call_tool("hang", json!({})).start();
+    server.hanging.comes_to(1).await;
+    drop(call);
+    server.hanging.comes_to(0).await;
+}
