@@ -15,6 +15,8 @@ pub(crate) const OK: Code = Code(0);
 pub(crate) const USAGE: Code = Code(1);
 /// The peer refused, or broke the protocol.
 pub(crate) const REFUSED: Code = Code(2);
+/// The server wants to know who asks, or does not let them.
+pub(crate) const AUTH: Code = Code(3);
 /// The connection, the process or the stream was lost, or could not be had.
 pub(crate) const LOST: Code = Code(4);
 /// The tool itself failed.
@@ -43,10 +45,16 @@ impl Code {
                 _ => INTERRUPTED,
             },
             ErrorKind::TimedOut => TIMED_OUT,
+            ErrorKind::Lost if is_auth(error) => AUTH,
             ErrorKind::Lost => LOST,
             _ => REJECTED,
         }
     }
+}
+
+/// Whether a server on HTTP did not let us in.
+pub(crate) fn is_auth(error: &Error) -> bool {
+    matches!(error.http_status(), Some(401 | 403))
 }
 
 impl From<Code> for ExitCode {

@@ -63,6 +63,9 @@ pub(crate) fn fail_to(what: &str, error: &Error, as_json: bool) -> Code {
             if let Some(exited) = error.exited() {
                 tell_stderr(exited.stderr());
             }
+            if exit::is_auth(error) {
+                tell("  try: -H 'Authorization: Bearer …'");
+            }
         }
     }
     Code::of(error)
@@ -120,6 +123,7 @@ fn failure(error: &Error) -> serde_json::Value {
         ErrorKind::InputRequired => "input_required",
         ErrorKind::Cancelled => "cancelled",
         ErrorKind::TimedOut => "timed_out",
+        ErrorKind::Lost if exit::is_auth(error) => "auth",
         ErrorKind::Lost => "lost",
         ErrorKind::Violated => "violated",
         _ => "rejected",

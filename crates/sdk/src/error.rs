@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use belay_protocol::engine::{By, Clock, Outcome, Sent};
+use belay_protocol::engine::{By, Clock, LossKind, Outcome, Sent};
 use belay_protocol::jsonrpc::ErrorObject;
 
 /// Why a call gave no result.
@@ -124,6 +124,19 @@ impl Error {
     pub fn exited(&self) -> Option<&crate::Exited> {
         match &*self.0 {
             Inner::Ended(Outcome::Lost { cause, .. }) => cause.source()?.downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// The status of HTTP that a call was lost to, if it was one. What came with it is an
+    /// [`HttpAnswer`](crate::http::HttpAnswer) in the chain of causes.
+    #[cfg(all(feature = "http", feature = "client"))]
+    pub fn http_status(&self) -> Option<u16> {
+        match &*self.0 {
+            Inner::Ended(Outcome::Lost { cause, .. }) => match cause.kind {
+                LossKind::HttpStatus(status) => Some(status),
+                _ => None,
+            },
             _ => None,
         }
     }

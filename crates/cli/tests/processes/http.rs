@@ -33,9 +33,14 @@ pub(crate) struct HttpServer {
 
 impl HttpServer {
     pub(crate) async fn start() -> Self {
+        Self::with(&["--sse"]).await
+    }
+
+    pub(crate) async fn with(options: &[&str]) -> Self {
         let log = Scratch::new("cleaned");
         let mut child = Command::new(BELAY)
-            .args(["serve", "--http", "127.0.0.1:0", "--sse"])
+            .args(["serve", "--http", "127.0.0.1:0"])
+            .args(options)
             .env("BELAY_DEMO_CLEANUP_LOG", &log.0)
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
@@ -45,7 +50,7 @@ impl HttpServer {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let line = lines.next_line().await.unwrap().unwrap();
         let address = line
-            .split("http://")
+            .split("://")
             .nth(1)
             .and_then(|rest| rest.split('/').next());
         let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();

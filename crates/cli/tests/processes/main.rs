@@ -15,4 +15,5 @@ mod rules;
 mod supervised;
 mod support;
 mod terminal;
+mod urls;
 mod usage;
