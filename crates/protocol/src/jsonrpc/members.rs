@@ -39,10 +39,13 @@ impl<'a> Members<'a> {
         loop {
             self.at += plain_run(self.text.get(self.at..).unwrap_or_default());
             match self.byte() {
-                Some(b'\\') => self.at += 2,
                 Some(b'"') => break,
+                Some(b'\\') => self.at += 2,
                 Some(_) => self.at += 1,
-                None => return start..self.text.len(),
+                None => {
+                    self.at = self.text.len();
+                    return start.min(self.at)..self.at;
+                }
             }
         }
         self.at += 1;
@@ -51,32 +54,36 @@ impl<'a> Members<'a> {
 
     fn skip_value(&mut self) -> Range<usize> {
         let start = self.at;
-        let mut depth = 0;
+        match self.byte() {
+            Some(b'"') => drop(self.skip_string()),
+            Some(b'{' | b'[') => self.skip_nested(),
+            _ => {
+                let rest = self.text.get(self.at..).unwrap_or_default();
+                let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t'..=b'\r');
+                self.at += rest.iter().position(ends).unwrap_or(rest.len());
+            }
+        }
+        start..self.at.min(self.text.len())
+    }
+
+    /// From an opening bracket to the one that closes it.
+    fn skip_nested(&mut self) {
+        let mut depth = 0_usize;
         while let Some(byte) = self.byte() {
             match byte {
                 b'"' => {
                     self.skip_string();
-                    if depth == 0 {
-                        break;
-                    }
+                    continue;
                 }
-                b'{' | b'[' => {
-                    depth += 1;
-                    self.at += 1;
-                }
-                b'}' | b']' if depth == 0 => break,
-                b'}' | b']' => {
-                    depth -= 1;
-                    self.at += 1;
-                    if depth == 0 {
-                        break;
-                    }
-                }
-                b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => break,
-                _ => self.at += 1,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return;
             }
         }
-        start..self.at.min(self.text.len())
     }
 }
 

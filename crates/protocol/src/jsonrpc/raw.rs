@@ -56,7 +56,10 @@ impl RawJson {
     /// For bytes that a [`Scanner`] has just walked over, or that `serde_json` has just written.
     pub(super) fn from_scanned(bytes: Bytes) -> Self {
         // Inside strings a newline is always escaped, so the ones found here are white space.
-        if !bytes.contains(&b'\n') && !bytes.contains(&b'\r') {
+        let has_newline = bytes
+            .iter()
+            .fold(false, |found, byte| found | matches!(byte, b'\n' | b'\r'));
+        if !has_newline {
             return Self(bytes);
         }
         let spaces_for_newlines = |byte: &u8| match byte {
@@ -92,7 +95,10 @@ impl RawJson {
         let mut found = [const { None }; N];
         let mut left = N;
         for (key, value) in Members::of(&self.0) {
-            let at = match key.contains(&b'\\') {
+            let has_escapes = key
+                .iter()
+                .fold(false, |found, byte| found | (*byte == b'\\'));
+            let at = match has_escapes {
                 false => names.iter().position(|name| name.as_bytes() == key),
                 true => {
                     let key = unescaped(key);
@@ -133,6 +139,35 @@ impl RawJson {
     /// Whether the value is an object without members.
     pub fn is_empty_object(&self) -> bool {
         self.is_object() && Members::of(&self.0).next().is_none()
+    }
+
+    /// The same object with a member more, which must not be there yet.
+    ///
+    /// ```
+    /// use belay_protocol::jsonrpc::RawJson;
+    ///
+    /// let json = RawJson::parse(r#"{"a":1}"#).unwrap();
+    /// let more = json.with_member("b", &RawJson::empty_object());
+    /// assert_eq!(more.as_str(), r#"{"a":1,"b":{}}"#);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If this is not an object.
+    pub fn with_member(&self, key: &str, value: &Self) -> Self {
+        assert!(self.is_object(), "only an object has members");
+        let inside = self.0[1..self.0.len() - 1].trim_ascii_end();
+        let mut text = Vec::with_capacity(self.0.len() + key.len() + value.0.len() + 4);
+        text.push(b'{');
+        text.extend_from_slice(inside);
+        if !inside.trim_ascii().is_empty() {
+            text.push(b',');
+        }
+        serde_json::to_writer(&mut text, key).expect("a text is always valid JSON");
+        text.push(b':');
+        text.extend_from_slice(&value.0);
+        text.push(b'}');
+        Self(text.into())
     }
 
     /// The JSON text.

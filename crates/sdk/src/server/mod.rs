@@ -19,8 +19,8 @@ use belay_protocol::engine::{
 };
 use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
 use belay_protocol::types::{
-    CallTool, Era, Implementation, ListCapability, ListTools, Request as _, ServerCapabilities,
-    error_code,
+    CallTool, Era, Implementation, ListCapability, ListTools, Meta, Request as _,
+    ServerCapabilities, error_code, meta_key,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
@@ -154,9 +154,16 @@ impl Server {
 
     /// What serves the requests of a link.
     pub(crate) fn app(&self) -> Arc<dyn App> {
-        Arc::new(Routes {
+        let mut meta = Meta::default();
+        // Our own name is always valid JSON.
+        let _ = meta.set(meta_key::SERVER_INFO, &self.info);
+        let handler = Handler {
+            signature: RawJson::encode(&meta).unwrap_or(RawJson::empty_object()),
             info: self.info.clone(),
             tools: self.tools.clone(),
+        };
+        Arc::new(Routes {
+            handler: Arc::new(handler),
             layers: self.layers.as_slice().into(),
         })
     }
@@ -252,18 +259,14 @@ impl Drop for Serving {
 
 /// Method to handler.
 struct Routes {
-    info: Implementation,
-    tools: Tools,
+    handler: Arc<Handler>,
     layers: Arc<[Arc<dyn ServerLayer>]>,
 }
 
 impl App for Routes {
     fn handle(&self, request: Request) -> BoxFuture<Answer> {
         let cx = Context::new(request);
-        let handler = Handler {
-            info: self.info.clone(),
-            tools: self.tools.clone(),
-        };
+        let handler = self.handler.clone();
         let layers = self.layers.clone();
         Box::pin(async move {
             let _children = cx.children();
@@ -279,6 +282,8 @@ impl App for Routes {
 /// What is behind all layers.
 pub(crate) struct Handler {
     info: Implementation,
+    /// The `_meta` of a modern result that has none of its own: who we are, written once.
+    signature: RawJson,
     tools: Tools,
 }
 
@@ -292,13 +297,19 @@ impl Handler {
                 return Err(ErrorObject::new(error_code::METHOD_NOT_FOUND, problem));
             }
         };
-        let result = match cx.era() {
-            Era::Legacy => reply::legacy(result),
-            Era::Modern => reply::modern(result, &self.info),
+        let encode = |result: &reply::Reply| {
+            RawJson::encode(result).map_err(|error| {
+                let problem = format!("the result cannot be written as JSON: {error}");
+                ErrorObject::new(error_code::INTERNAL_ERROR, problem)
+            })
         };
-        RawJson::encode(&result).map_err(|error| {
-            let problem = format!("the result cannot be written as JSON: {error}");
-            ErrorObject::new(error_code::INTERNAL_ERROR, problem)
-        })
+        match cx.era() {
+            Era::Legacy => encode(&reply::legacy(result)),
+            Era::Modern if result.meta().is_none() => {
+                let result = encode(&reply::modern(result))?;
+                Ok(result.with_member("_meta", &self.signature))
+            }
+            Era::Modern => encode(&reply::signed(reply::modern(result), &self.info)),
+        }
     }
 }

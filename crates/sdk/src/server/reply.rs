@@ -144,24 +144,39 @@ pub(super) fn schema_of<T: JsonSchema>(contract: Contract) -> Map<String, Value>
     schema
 }
 
-/// What the modern wire wants to see in every result.
-pub(super) fn modern(reply: Reply, info: &Implementation) -> Reply {
-    let mark = |result_type: &mut Option<ResultType>, meta: &mut Option<Meta>| {
-        result_type.get_or_insert(ResultType::Complete);
-        let meta = meta.get_or_insert_default();
-        // Our own name is always valid JSON.
-        let _ = meta.set(meta_key::SERVER_INFO, info);
-    };
-    match reply {
-        Reply::ListTools(mut result) => {
-            mark(&mut result.result_type, &mut result.meta);
+/// What the modern wire wants to see in every result, but who we are.
+pub(super) fn modern(mut reply: Reply) -> Reply {
+    match &mut reply {
+        Reply::ListTools(result) => {
+            result.result_type.get_or_insert(ResultType::Complete);
             result.ttl_ms.get_or_insert(0);
             result.cache_scope.get_or_insert_with(|| "private".into());
-            Reply::ListTools(result)
         }
-        Reply::CallTool(mut result) => {
-            mark(&mut result.result_type, &mut result.meta);
-            Reply::CallTool(result)
+        Reply::CallTool(result) => {
+            result.result_type.get_or_insert(ResultType::Complete);
+        }
+    }
+    reply
+}
+
+/// Says who we are, in a result that says something else beside.
+pub(super) fn signed(mut reply: Reply, info: &Implementation) -> Reply {
+    let meta = match &mut reply {
+        Reply::ListTools(result) => &mut result.meta,
+        Reply::CallTool(result) => &mut result.meta,
+    };
+    // Our own name is always valid JSON.
+    let _ = meta
+        .get_or_insert_default()
+        .set(meta_key::SERVER_INFO, info);
+    reply
+}
+
+impl Reply {
+    pub(super) fn meta(&self) -> Option<&Meta> {
+        match self {
+            Self::ListTools(result) => result.meta.as_ref(),
+            Self::CallTool(result) => result.meta.as_ref(),
         }
     }
 }

@@ -221,7 +221,7 @@ fn read(params: Option<&RawJson>) -> Result<(RawJson, RawJson), ErrorObject> {
     if name.as_text().is_none() {
         return Err(invalid("`name` must be a string"));
     }
-    let arguments = arguments.filter(|arguments| arguments.as_str() != "null");
+    let arguments = arguments.filter(|arguments| arguments.as_bytes() != b"null");
     let arguments = arguments.unwrap_or(RawJson::empty_object());
     match arguments.is_object() {
         true => Ok((name, arguments)),

@@ -1,5 +1,7 @@
 //! The headers that MCP adds to HTTP, and those it is strict about.
 
+use std::borrow::Cow;
+
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 /// The session that a legacy request belongs to.
@@ -100,13 +102,13 @@ pub(crate) fn encode(text: &str) -> HeaderValue {
 }
 
 /// The text that stands in a header; `None` if it is malformed.
-pub(crate) fn decode(value: &str) -> Option<String> {
+pub(crate) fn decode(value: &str) -> Option<Cow<'_, str>> {
     let inside = value
         .strip_prefix(PREFIX)
         .and_then(|rest| rest.strip_suffix(SUFFIX));
     match inside {
-        None => Some(value.to_owned()),
-        Some(inside) => String::from_utf8(unbase64(inside)?).ok(),
+        None => Some(Cow::Borrowed(value)),
+        Some(inside) => String::from_utf8(unbase64(inside)?).ok().map(Cow::Owned),
     }
 }
 
