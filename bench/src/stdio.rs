@@ -8,7 +8,9 @@ use crate::load::{Round, spent};
 use crate::{Era, Who};
 
 /// So many requests are in flight.
-const WINDOW: usize = 64;
+fn window() -> usize {
+    std::env::var("BENCH_WINDOW").ok().and_then(|count| count.parse().ok()).unwrap_or(64)
+}
 
 pub(crate) struct Server {
     child: Child,
@@ -35,7 +37,7 @@ impl Server {
         }
         let line = format!("{}\n", crate::servers::echo(era));
         // Ids must differ while they are in flight.
-        let requests = (0..WINDOW).map(|id| line.replace("\"id\":1,", &format!("\"id\":{},", id + 1)));
+        let requests = (0..window()).map(|id| line.replace("\"id\":1,", &format!("\"id\":{},", id + 1)));
         Self {
             child,
             input,
@@ -46,11 +48,11 @@ impl Server {
 
     pub(crate) fn load(&mut self, span: Duration) -> Round {
         let (begun, before) = (Instant::now(), spent(self.child.id()));
-        let mut answers = 0;
+        let (window, mut answers) = (window(), 0);
         let mut line = Vec::new();
         while begun.elapsed() < span {
             self.input.write_all(&self.requests).expect("a reader");
-            for _ in 0..WINDOW {
+            for _ in 0..window {
                 line.clear();
                 self.output.read_until(b'\n', &mut line).expect("an answer");
                 assert!(!line.is_empty(), "it has ended");

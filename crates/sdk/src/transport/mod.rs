@@ -5,5 +5,7 @@ pub(crate) mod child;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 pub(crate) mod memory;
+#[cfg(all(feature = "stdio", feature = "server", target_os = "linux"))]
+mod nowait;
 #[cfg(all(feature = "stdio", feature = "server", unix))]
 pub(crate) mod stdio;

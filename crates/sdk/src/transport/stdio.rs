@@ -2,7 +2,8 @@
 //!
 //! Three things make the process able to end at any time:
 //!
-//! 1. Reading stdin and writing stdout block, on threads of their own. A tokio runtime waits for its
+//! 1. Nothing blocks (`nowait`); or, where that cannot be had (a terminal, a file, another system),
+//!    reading stdin and writing stdout block on threads of their own. A tokio runtime waits for its
 //!    blocking pool when it is dropped, and a read of an idle stdin would sit in that pool for ever.
 //! 2. Nobody waits for these threads. At the end, what was handed to the writer gets a moment to
 //!    leave, and no more.
@@ -49,15 +50,16 @@ pub async fn serve_stdio(server: impl Into<Server>) -> io::Result<Loss> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let (stdin, stdout) = take_stdio()?;
-    let reader = ThreadReader::new(stdin, stdout.try_clone()?)?;
-    let writer = ThreadWriter::new(stdout)?;
+    // As long as the process is there, so is its output: whoever reads it waits for both.
+    let output = stdout.try_clone()?;
+    let (reader, writer) = (reader(stdin, &stdout)?, writer(stdout)?);
     let mut serving = server.into().serve(reader, writer);
     loop {
         tokio::select! {
             biased;
             loss = &mut serving => {
                 if serving.is_stuck() {
-                    leave_anyway();
+                    leave_anyway(output);
                 }
                 return Ok(loss);
             }
@@ -67,11 +69,29 @@ pub async fn serve_stdio(server: impl Into<Server>) -> io::Result<Loss> {
     }
 }
 
+/// Without a thread where that is possible, else with one.
+fn reader(input: File, output: &File) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+    #[cfg(target_os = "linux")]
+    if let Some(reader) = super::nowait::NowaitReader::new(&input, output) {
+        return Ok(Box::new(reader));
+    }
+    Ok(Box::new(ThreadReader::new(input, output.try_clone()?)?))
+}
+
+fn writer(output: File) -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
+    #[cfg(target_os = "linux")]
+    if let Some(writer) = super::nowait::NowaitWriter::new(&output) {
+        return Ok(Box::new(writer));
+    }
+    Ok(Box::new(ThreadWriter::new(output)?))
+}
+
 /// A handler that never yields does not keep the process alive (**orderly-close**).
-fn leave_anyway() {
+fn leave_anyway(output: File) {
     tracing::error!("a handler never yields; the process ends without it (stop-is-real)");
-    thread::spawn(|| {
+    thread::spawn(move || {
         thread::sleep(Duration::from_secs(1));
+        drop(output);
         std::process::exit(0);
     });
 }
@@ -253,7 +273,7 @@ fn wait_for(file: &File, event: PollFlags) {
 }
 
 /// Whether the other end of a pipe is closed.
-fn nobody_reads(output: &File) -> bool {
+pub(super) fn nobody_reads(output: &File) -> bool {
     let mut output = [PollFd::new(output, PollFlags::empty())];
     let at_once = Timespec::default();
     poll(&mut output, Some(&at_once)).is_ok()
