@@ -112,6 +112,8 @@ async fn hang(_: Context, _: Nothing) {
 }
 
 async fn rollback(cx: Context, rollback: Millis) {
+    // So that whoever wants to see it clean up knows that there is something to clean.
+    cx.progress(1.0, None, "running").await;
     cx.stopped().await;
     tokio::time::sleep(Duration::from_millis(rollback.ms)).await;
     cleaned();

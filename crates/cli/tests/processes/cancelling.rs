@@ -201,7 +201,7 @@ async fn silence_nothing_leaves_after_a_cancel() {
         server.peer.expect_silence(Duration::from_millis(100)).await;
 
         // One that cleans up has a result in the end. Nobody gets to see it.
-        server.call(3, "rollback", json!({ "ms": 50 })).await;
+        server.begin_rollback(3, 50).await;
         server.call(4, "echo", json!({ "text": "hi" })).await;
         server.peer.expect_answer(4).await;
         server.cancel(3).await;

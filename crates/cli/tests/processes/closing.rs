@@ -62,7 +62,7 @@ async fn orderly_close_an_idle_server_ends_at_once() {
 async fn orderly_close_a_handler_with_its_token_gets_its_grace() {
     for mode in MODES {
         let mut server = RawServer::start(mode).await;
-        server.call(1, "rollback", json!({ "ms": 300 })).await;
+        server.begin_rollback(1, 300).await;
         server.call(2, "echo", json!({ "text": "hi" })).await;
         server.peer.expect_answer(2).await;
         server.cancel(1).await;
@@ -73,7 +73,7 @@ async fn orderly_close_a_handler_with_its_token_gets_its_grace() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(server.cleaned(), 1, "stop-is-real");
-        server.call(3, "rollback", json!({ "ms": 300 })).await;
+        server.begin_rollback(3, 300).await;
         server.call(4, "echo", json!({ "text": "hi" })).await;
         server.peer.expect_answer(4).await;
         server.peer.hang_up();

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use belay::engine::{Clock, End, Mode, Sent};
-use belay::{Client, ClientBuilder, Passed};
+use belay::types::CallToolResult;
+use belay::{Client, ClientBuilder, InFlight, Passed};
 use belay_testkit::check;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -439,11 +440,24 @@ async fn panic_fence_a_panic_ends_one_request() {
     }
 }
 
+/// Calls `rollback`, and waits until it runs.
+async fn begin_rollback(client: &Client, millis: u64) -> InFlight<CallToolResult> {
+    let (runs, mut running) = tokio::sync::mpsc::unbounded_channel();
+    let call = client
+        .call_tool("rollback", json!({ "ms": millis }))
+        .on_progress(move |_| {
+            let _ = runs.send(());
+        })
+        .start();
+    running.recv().await.unwrap();
+    call
+}
+
 #[tokio::test]
 async fn stop_is_real_for_plain_patient_and_blocking_handlers() {
     for (way, server) in each().await {
         let client = server.client(way).await;
-        let patient = client.call_tool("rollback", json!({ "ms": 100 })).start();
+        let patient = begin_rollback(&client, 100).await;
         let blocking = client.call_tool("block", json!({ "ms": 700 })).start();
         let plain = client.call_tool("hang", json!({})).start();
         until_active(&client, 1).await;
@@ -542,7 +556,7 @@ async fn orderly_close_sigterm_cleans_up_and_exits_0() {
         let hangs: Vec<_> = (0..5)
             .map(|_| client.call_tool("hang", json!({})).start())
             .collect();
-        let patient = client.call_tool("rollback", json!({ "ms": 50 })).start();
+        let patient = begin_rollback(&client, 50).await;
         until_active(&client, 5).await;
         let pid = server.pid();
         let since = Instant::now();

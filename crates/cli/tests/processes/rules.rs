@@ -330,7 +330,7 @@ async fn stop_is_real_for_plain_patient_and_blocking_handlers() {
         let mut server = RawServer::start(mode).await;
         server.call(1, "hang", json!({})).await;
         // Longer than the usual grace: it has said that it needs more.
-        server.call(2, "rollback", json!({ "ms": 1500 })).await;
+        server.begin_rollback(2, 1500).await;
         server.call(3, "block", json!({ "ms": 60_000 })).await;
         server.until_active(1).await;
         for id in 1..=3 {

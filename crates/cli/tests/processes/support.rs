@@ -164,6 +164,13 @@ impl RawServer {
         self.peer.ask(id, "tools/call", params).await;
     }
 
+    /// Calls `rollback`, and waits until it runs.
+    pub(crate) async fn begin_rollback(&mut self, id: i64, millis: u64) {
+        self.call(id, "rollback", json!({ "ms": millis })).await;
+        let runs = self.peer.expect("notifications/progress").await;
+        assert_eq!(runs["params"]["progressToken"], id);
+    }
+
     pub(crate) async fn cancel(&mut self, id: impl Into<Value>) {
         let id: Value = id.into();
         let params = json!({ "requestId": id });
