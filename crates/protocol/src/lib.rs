@@ -10,9 +10,12 @@
 //! - [`types`] is what messages say, in both eras of the protocol.
 //! - [`engine`] is the life of a request: where it begins, and the eight ways in which it can end.
 //!
+//! ([`base64`] is how bytes travel in JSON.)
+//!
 //! There is no tokio here, no socket, no clock and no thread. Whoever drives the engine reads,
 //! writes, spawns and waits; the engine decides.
 
+pub mod base64;
 pub mod engine;
 pub mod framing;
 pub mod jsonrpc;

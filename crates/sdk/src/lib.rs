@@ -41,7 +41,7 @@ pub mod layers;
 mod server;
 mod transport;
 
-pub use belay_protocol::{engine, framing, jsonrpc, types};
+pub use belay_protocol::{base64, engine, framing, jsonrpc, types};
 pub use call::{Call, Canceller, ClientLayer, InFlight, NextCall, Outgoing};
 #[cfg(feature = "client")]
 pub use client::supervise::{Restart, Supervision};

@@ -16,7 +16,8 @@ use crate::jsonrpc::{ErrorObject, RawJson, Text};
 use crate::types::legacy::{Initialize, InitializeParams, InitializeResult, InitializedParams};
 use crate::types::modern::{Discover, DiscoverResult, UnsupportedVersionData};
 use crate::types::{
-    Era, Meta, Notification as _, ProtocolVersion, Request as _, ResultType, error_code, meta_key,
+    CacheScope, Era, Meta, Notification as _, ProtocolVersion, Request as _, ResultType,
+    error_code, meta_key,
 };
 
 use super::exchange::{Frame, Owner};
@@ -324,7 +325,7 @@ impl Engine {
         result.result_type = Some(ResultType::Complete);
         result.instructions.clone_from(instructions);
         result.ttl_ms = Some(0);
-        result.cache_scope = Some("private".into());
+        result.cache_scope = Some(CacheScope::Private);
         let mut meta = Meta::default();
         meta.set(meta_key::SERVER_INFO, info)
             .expect("our own types are always valid JSON");

@@ -1,40 +1,49 @@
 //! What results and messages are made of.
 
-use serde::de::{Deserialize, Deserializer, Error as _};
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value};
-
 use super::Icon;
-use super::meta::UniqueKeys;
+use crate::base64;
 
-/// A piece of content.
-///
-/// ```
-/// use belay_protocol::types::ContentBlock;
-/// let block: ContentBlock = serde_json::from_str(r#"{"type":"text","text":"hi"}"#).unwrap();
-/// assert_eq!(block.as_text(), Some("hi"));
-/// ```
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub enum ContentBlock {
-    /// Text.
-    Text(TextContent),
-    /// A picture.
-    Image(ImageContent),
-    /// A sound.
-    Audio(AudioContent),
-    /// Where a resource is to be read.
-    ResourceLink(ResourceLink),
-    /// A resource itself.
-    Resource(EmbeddedResource),
-    /// A kind that this version of Belay does not know, kept as it came.
-    Other(Map<String, Value>),
+kinds! {
+    /// A piece of content.
+    ///
+    /// ```
+    /// use belay_protocol::types::ContentBlock;
+    /// let block: ContentBlock = serde_json::from_str(r#"{"type":"text","text":"hi"}"#).unwrap();
+    /// assert_eq!(block.as_text(), Some("hi"));
+    /// ```
+    pub enum ContentBlock {
+        /// Text.
+        Text(TextContent) = "text",
+        /// A picture.
+        Image(ImageContent) = "image",
+        /// A sound.
+        Audio(AudioContent) = "audio",
+        /// Where a resource is to be read.
+        ResourceLink(ResourceLink) = "resource_link",
+        /// A resource itself.
+        Resource(EmbeddedResource) = "resource",
+    }
 }
 
 impl ContentBlock {
     /// A text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent::new(text))
+    }
+
+    /// A picture, from its bytes.
+    pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+        Self::Image(ImageContent::new(base64::encode(bytes.as_ref()), mime_type))
+    }
+
+    /// A sound, from its bytes.
+    pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+        Self::Audio(AudioContent::new(base64::encode(bytes.as_ref()), mime_type))
+    }
+
+    /// A resource itself.
+    pub fn resource(resource: ResourceContents) -> Self {
+        Self::Resource(EmbeddedResource::new(resource))
     }
 
     /// The text, if it is one.
@@ -46,56 +55,16 @@ impl ContentBlock {
     }
 }
 
-impl<'de> Deserialize<'de> for ContentBlock {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        fn of_kind<T: for<'a> Deserialize<'a>, E: serde::de::Error>(
-            mut map: Map<String, Value>,
-        ) -> Result<T, E> {
-            map.remove("type");
-            T::deserialize(Value::Object(map)).map_err(E::custom)
-        }
-        let map = deserializer.deserialize_map(UniqueKeys)?;
-        match map.get("type").and_then(Value::as_str) {
-            Some("text") => of_kind(map).map(Self::Text),
-            Some("image") => of_kind(map).map(Self::Image),
-            Some("audio") => of_kind(map).map(Self::Audio),
-            Some("resource_link") => of_kind(map).map(Self::ResourceLink),
-            Some("resource") => of_kind(map).map(Self::Resource),
-            Some(_) => Ok(Self::Other(map)),
-            None => Err(D::Error::custom("`type`: missing, or not a string")),
-        }
+impl From<&str> for ContentBlock {
+    fn from(text: &str) -> Self {
+        Self::text(text)
     }
 }
 
-impl Serialize for ContentBlock {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(content) => tagged(serializer, "text", content),
-            Self::Image(content) => tagged(serializer, "image", content),
-            Self::Audio(content) => tagged(serializer, "audio", content),
-            Self::ResourceLink(content) => tagged(serializer, "resource_link", content),
-            Self::Resource(content) => tagged(serializer, "resource", content),
-            Self::Other(map) => map.serialize(serializer),
-        }
+impl From<String> for ContentBlock {
+    fn from(text: String) -> Self {
+        Self::text(text)
     }
-}
-
-/// The fields of `content` after a `type`.
-fn tagged<S: Serializer>(
-    serializer: S,
-    kind: &str,
-    content: &impl Serialize,
-) -> Result<S::Ok, S::Error> {
-    let Value::Object(fields) = serde_json::to_value(content).map_err(serde::ser::Error::custom)?
-    else {
-        return Err(serde::ser::Error::custom("content must be an object"));
-    };
-    let mut map = serializer.serialize_map(None)?;
-    map.serialize_entry("type", kind)?;
-    for (key, value) in &fields {
-        map.serialize_entry(key, value)?;
-    }
-    map.end()
 }
 
 record! {
@@ -198,6 +167,40 @@ record! {
             text: String = "text",
             /// The bytes in base64, if it is not.
             blob: String = "blob",
+        }
+    }
+}
+
+impl ResourceContents {
+    /// Text.
+    pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            text: Some(text.into()),
+            ..Self::new(uri)
+        }
+    }
+
+    /// Bytes.
+    pub fn bytes(uri: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
+        Self {
+            blob: Some(base64::encode(bytes.as_ref())),
+            ..Self::new(uri)
+        }
+    }
+
+    /// Says of what type it is.
+    pub fn of_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// The bytes: of the text, or of what is in base64. `None` if that is not base64, or nothing is
+    /// there.
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        match (&self.text, &self.blob) {
+            (Some(text), _) => Some(text.clone().into_bytes()),
+            (None, Some(blob)) => base64::decode(blob),
+            (None, None) => None,
         }
     }
 }

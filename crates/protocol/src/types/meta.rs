@@ -22,8 +22,12 @@ pub mod meta_key {
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// The listen request that a notification belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// W3C trace context.
+    /// W3C trace context: which span this belongs to.
     pub const TRACEPARENT: &str = "traceparent";
+    /// W3C trace context: what the tracing systems on the way know of it.
+    pub const TRACESTATE: &str = "tracestate";
+    /// W3C baggage.
+    pub const BAGGAGE: &str = "baggage";
 }
 
 /// The contents of `_meta`: keys and values in the order in which they came.
@@ -59,6 +63,11 @@ impl Meta {
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Takes the value at `key` out.
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        self.0.shift_remove(key)
     }
 
     /// The keys and values.

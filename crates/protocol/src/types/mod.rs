@@ -17,18 +17,31 @@
 
 #[macro_use]
 mod record;
+#[macro_use]
+mod words;
+#[macro_use]
+mod kinds;
 
 mod cancel;
 mod capabilities;
+mod completion;
 mod content;
+mod elicitation;
 pub mod error_code;
+mod form;
 mod implementation;
 pub mod legacy;
 mod logging;
 mod meta;
 pub mod modern;
+mod named;
+mod page;
 mod progress;
+mod prompts;
+mod resources;
 mod result;
+mod roots;
+mod sampling;
 mod tools;
 mod version;
 
@@ -37,18 +50,47 @@ pub use capabilities::{
     ClientCapabilities, ElicitationCapability, ListCapability, ResourcesCapability,
     SamplingCapability, ServerCapabilities,
 };
+pub use completion::{
+    Complete, CompleteParams, CompleteResult, CompletedArgument, Completion, CompletionContext,
+    PromptReference, Reference, ResourceReference,
+};
 pub use content::{
     Annotations, AudioContent, ContentBlock, EmbeddedResource, ImageContent, ResourceContents,
     ResourceLink, Role, TextContent,
 };
+pub use elicitation::{
+    Elicit, ElicitAction, ElicitFormParams, ElicitMode, ElicitParams, ElicitResult, ElicitUrlParams,
+};
+pub use form::{
+    BooleanField, ChoiceField, ChoicesField, Field, FormSchema, NumberField, ObjectType, Options,
+    StringType, TextField, TextFormat, TitledChoiceField, TitledChoicesField, TitledOption,
+    TitledOptions,
+};
 pub use implementation::{Icon, Implementation};
 pub use logging::{LoggingLevel, LoggingMessageParams};
 pub use meta::{Meta, meta_key};
+pub use named::Named;
+pub use page::{CacheScope, PaginatedParams};
 pub use progress::{Amount, ProgressParams, ProgressToken};
+pub use prompts::{
+    GetPrompt, GetPromptParams, GetPromptResult, ListPrompts, ListPromptsResult, Prompt,
+    PromptArgument, PromptListChangedParams, PromptMessage,
+};
+pub use resources::{
+    ListResourceTemplates, ListResourceTemplatesResult, ListResources, ListResourcesResult,
+    ReadResource, ReadResourceParams, ReadResourceResult, Resource, ResourceListChangedParams,
+    ResourceNotFoundData, ResourceTemplate, ResourceUpdatedParams,
+};
 pub use result::{EmptyResult, ResultType};
+pub use roots::{ListRoots, ListRootsParams, ListRootsResult, Root};
+pub use sampling::{
+    CreateMessage, CreateMessageParams, CreateMessageResult, IncludeContext, ModelHint,
+    ModelPreferences, SamplingBlock, SamplingContent, SamplingMessage, StopReason, ToolChoice,
+    ToolChoiceMode, ToolResultContent, ToolUseContent,
+};
 pub use tools::{
-    CallTool, CallToolParams, CallToolResult, ListTools, ListToolsResult, PaginatedParams, Tool,
-    ToolAnnotations, ToolListChangedParams,
+    CallTool, CallToolParams, CallToolResult, ListTools, ListToolsResult, Tool, ToolAnnotations,
+    ToolExecution, ToolListChangedParams,
 };
 pub use version::{Era, ProtocolVersion, UnknownVersion};
 

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{ContentBlock, Extra, Icon, Notification, Request, ResultType};
+use super::{
+    CacheScope, ContentBlock, Extra, Icon, Notification, PaginatedParams, Request, ResultType,
+};
 
 record! {
     /// Something a server can do for a client.
@@ -31,6 +33,18 @@ record! {
             annotations: ToolAnnotations = "annotations",
             /// What it looks like.
             icons: Vec<Icon> = "icons",
+            /// How it is run; 2025-11-25 only.
+            execution: ToolExecution = "execution",
+        }
+    }
+}
+
+record! {
+    /// How a tool is run; 2025-11-25 only.
+    pub struct ToolExecution {
+        optional {
+            /// Whether it may, must or must not become a task.
+            task_support: String = "taskSupport",
         }
     }
 }
@@ -54,16 +68,6 @@ record! {
 }
 
 record! {
-    /// Parameters of a list request.
-    pub struct PaginatedParams {
-        optional {
-            /// Where the last page ended.
-            cursor: String = "cursor",
-        }
-    }
-}
-
-record! {
     /// One page of tools.
     pub struct ListToolsResult {
         required {
@@ -77,8 +81,8 @@ record! {
             next_cursor: String = "nextCursor",
             /// For how many milliseconds it may be kept; modern only.
             ttl_ms: u64 = "ttlMs",
-            /// Who may share it, `public` or `private`; modern only.
-            cache_scope: String = "cacheScope",
+            /// Who may share it; modern only.
+            cache_scope: CacheScope = "cacheScope",
         }
     }
 }

@@ -1,8 +1,17 @@
 //! Types: what is decoded and written back is still all there, and errors name their field.
 
-use belay_protocol::types::legacy::{InitializeParams, InitializeResult, PingParams};
+use belay_protocol::jsonrpc::{self, Message};
+use belay_protocol::types::legacy::tasks::{
+    CreateTaskResult, ListTasksResult, Task, TaskIdParams, TaskStatusParams,
+};
+use belay_protocol::types::legacy::{
+    ElicitationCompleteParams, InitializeParams, InitializeResult, PingParams,
+    RootsListChangedParams, SetLevelParams, SubscribeParams, UrlElicitationRequiredData,
+};
 use belay_protocol::types::modern::{
-    DiscoverResult, MissingCapabilityData, UnsupportedVersionData,
+    AcknowledgedParams, DiscoverParams, DiscoverResult, InputRequest, InputRequiredResult,
+    InputResponses, ListenParams, ListenResult, MissingCapabilityData, SubscriptionFilter,
+    UnsupportedVersionData,
 };
 use belay_protocol::types::*;
 use serde::Serialize;
@@ -112,6 +121,222 @@ fn everything_survives_a_round_trip() {
         { "type": "resource", "resource": { "uri": "file:///a", "blob": "AA==" } },
         { "type": "hologram", "light": [1] }
     ]}));
+}
+
+#[test]
+fn everything_that_is_read_and_told_survives_a_round_trip() {
+    let icons = json!([{ "src": "data:," }]);
+    let annotations = json!({ "audience": ["user"], "priority": 1.0 });
+    let page = |name: &str, items: Value| {
+        json!({
+            name: items, "nextCursor": "", "resultType": "complete", "ttlMs": 5,
+            "cacheScope": "public"
+        })
+    };
+    let resource = json!({
+        "uri": "file:///a", "name": "a", "title": "A", "description": "d", "mimeType": "text/plain",
+        "annotations": annotations, "size": 3, "icons": icons
+    });
+    survives::<Resource>(resource.clone());
+    survives::<ListResourcesResult>(page("resources", json!([resource])));
+    let template = json!({
+        "uriTemplate": "file:///{path}", "name": "a", "title": "A", "description": "d",
+        "mimeType": "text/plain", "annotations": annotations, "icons": icons
+    });
+    survives::<ResourceTemplate>(template.clone());
+    survives::<ListResourceTemplatesResult>(page("resourceTemplates", json!([template])));
+    survives::<ReadResourceParams>(json!({
+        "uri": "file:///a", "inputResponses": { "k": { "action": "accept" } }, "requestState": "s"
+    }));
+    survives::<ReadResourceResult>(json!({
+        "contents": [{ "uri": "file:///a", "text": "" }, { "uri": "file:///b", "blob": "AA==" }],
+        "resultType": "complete", "ttlMs": 0, "cacheScope": "galactic"
+    }));
+    survives::<ResourceNotFoundData>(json!({ "uri": "file:///a" }));
+    survives::<ResourceListChangedParams>(json!({}));
+    survives::<ResourceUpdatedParams>(json!({ "uri": "file:///a" }));
+    survives::<SubscribeParams>(json!({ "uri": "file:///a" }));
+
+    let prompt = json!({
+        "name": "p", "title": "P", "description": "d", "icons": icons,
+        "arguments": [{ "name": "a", "title": "A", "description": "d", "required": true }]
+    });
+    survives::<Prompt>(prompt.clone());
+    survives::<ListPromptsResult>(page("prompts", json!([prompt])));
+    survives::<GetPromptParams>(json!({
+        "name": "p", "arguments": { "a": "b" }, "inputResponses": {}, "requestState": ""
+    }));
+    survives::<GetPromptResult>(json!({
+        "messages": [
+            { "role": "user", "content": { "type": "text", "text": "t" } },
+            { "role": "assistant", "content": { "type": "hologram" }, "x": 1 }
+        ],
+        "resultType": "complete", "description": "d"
+    }));
+    survives::<PromptListChangedParams>(json!({}));
+    survives::<ToolListChangedParams>(json!({}));
+    survives::<SetLevelParams>(json!({ "level": "notice" }));
+
+    for reference in [
+        json!({ "type": "ref/prompt", "name": "p", "title": "P" }),
+        json!({ "type": "ref/resource", "uri": "file:///{path}" }),
+        json!({ "type": "ref/tool", "name": "t" }),
+    ] {
+        survives::<CompleteParams>(json!({
+            "ref": reference, "argument": { "name": "a", "value": "v" },
+            "context": { "arguments": { "b": "c" } }
+        }));
+    }
+    survives::<CompleteResult>(json!({
+        "completion": { "values": ["a"], "total": 7, "hasMore": true }, "resultType": "complete"
+    }));
+}
+
+#[test]
+fn everything_that_is_asked_back_survives_a_round_trip() {
+    survives::<ListRootsParams>(json!({}));
+    survives::<ListRootsResult>(json!({ "roots": [{ "uri": "file:///a", "name": "a" }] }));
+    survives::<RootsListChangedParams>(json!({}));
+
+    let text = json!({ "type": "text", "text": "t" });
+    let tool_use = json!({ "type": "tool_use", "id": "1", "name": "t", "input": { "a": 1 } });
+    let tool_result = json!({
+        "type": "tool_result", "toolUseId": "1", "content": [text], "isError": false,
+        "structuredContent": null
+    });
+    survives::<CreateMessageParams>(json!({
+        "messages": [
+            { "role": "user", "content": text },
+            { "role": "assistant", "content": [tool_use, { "type": "hologram" }] },
+            { "role": "user", "content": [tool_result], "x": 1 }
+        ],
+        "maxTokens": 100,
+        "modelPreferences": {
+            "hints": [{ "name": "m" }, {}], "costPriority": 0.5, "speedPriority": 0.25,
+            "intelligencePriority": 1.0
+        },
+        "systemPrompt": "s", "includeContext": "thisServer", "temperature": 0.5,
+        "stopSequences": ["."], "metadata": { "a": 1 },
+        "tools": [{ "name": "t", "inputSchema": { "type": "object" } }],
+        "toolChoice": { "mode": "required" }
+    }));
+    survives::<CreateMessageResult>(json!({
+        "role": "assistant", "content": tool_use, "model": "m", "stopReason": "toolUse"
+    }));
+
+    let field = json!({ "title": "T", "description": "d" });
+    let with = |more: Value| {
+        let mut field = field.as_object().unwrap().clone();
+        field.extend(more.as_object().unwrap().clone());
+        Value::Object(field)
+    };
+    let titled = json!([{ "const": "a", "title": "A" }]);
+    survives::<ElicitParams>(json!({
+        "mode": "form", "message": "m",
+        "requestedSchema": {
+            "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
+            "required": ["text"],
+            "properties": {
+                "text": with(json!({
+                    "type": "string", "minLength": 1, "maxLength": 9, "format": "date-time",
+                    "default": "d"
+                })),
+                "number": with(json!({
+                    "type": "number", "minimum": 0.5, "maximum": 9, "default": 1.5
+                })),
+                "integer": with(json!({ "type": "integer", "default": 30 })),
+                "boolean": with(json!({ "type": "boolean", "default": true })),
+                "choice": with(json!({
+                    "type": "string", "enum": ["a"], "enumNames": ["A"], "default": "a"
+                })),
+                "titled": with(json!({ "type": "string", "oneOf": titled, "default": "a" })),
+                "choices": with(json!({
+                    "type": "array", "items": { "type": "string", "enum": ["a"] },
+                    "minItems": 1, "maxItems": 2, "default": ["a"]
+                })),
+                "titled_choices": with(json!({ "type": "array", "items": { "anyOf": titled } })),
+                "other": { "type": "hologram" }
+            }
+        }
+    }));
+    survives::<ElicitParams>(json!({
+        "mode": "url", "message": "m", "url": "https://example.com", "elicitationId": "e"
+    }));
+    survives::<ElicitResult>(json!({ "action": "accept", "content": { "a": ["b"], "c": 1 } }));
+    survives::<ElicitResult>(json!({ "action": "decline" }));
+    survives::<ElicitationCompleteParams>(json!({ "elicitationId": "e" }));
+    survives::<UrlElicitationRequiredData>(json!({ "elicitations": [
+        { "mode": "url", "message": "m", "url": "https://example.com", "elicitationId": "e" }
+    ]}));
+
+    let filter = json!({
+        "toolsListChanged": true, "promptsListChanged": false, "resourcesListChanged": true,
+        "resourceSubscriptions": ["file:///a"]
+    });
+    survives::<SubscriptionFilter>(filter.clone());
+    survives::<ListenParams>(json!({ "notifications": filter }));
+    survives::<AcknowledgedParams>(json!({ "notifications": filter }));
+    survives::<ListenResult>(json!({ "resultType": "complete" }));
+    survives::<InputRequiredResult>(json!({
+        "resultType": "input_required", "requestState": "s",
+        "inputRequests": {
+            "b": { "method": "roots/list" },
+            "a": { "method": "elicitation/create", "params": { "message": "m" } }
+        }
+    }));
+
+    let task = json!({
+        "taskId": "t", "status": "working", "createdAt": "c", "lastUpdatedAt": "l", "ttl": null,
+        "statusMessage": "m", "pollInterval": 5
+    });
+    survives::<Task>(task.clone());
+    survives::<CreateTaskResult>(json!({ "task": task }));
+    survives::<ListTasksResult>(json!({ "tasks": [task], "nextCursor": "c" }));
+    survives::<TaskIdParams>(json!({ "taskId": "t" }));
+    survives::<TaskStatusParams>(task);
+}
+
+#[test]
+fn the_order_of_fields_and_questions_is_kept() {
+    let text = r#"{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"boolean"}}}"#;
+    let form: FormSchema = serde_json::from_str(text).unwrap();
+    assert_eq!(serde_json::to_string(&form).unwrap(), text);
+    let names: Vec<&str> = form.properties.iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["z", "a"]);
+    let twice = r#"{"properties":{"a":{"type":"string"},"a":{"type":"string"}}}"#;
+    assert!(error_of::<FormSchema>(twice).contains("duplicate field `a`"));
+    let wrong = r#"{"properties":{"age":{"type":"integer","minimum":"x"}}}"#;
+    let error = error_of::<FormSchema>(wrong);
+    assert!(
+        error.starts_with("`properties`: `age`: `minimum`: invalid type"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_form_knows_its_defaults() {
+    let mut age = NumberField::new();
+    age.default = Some(30.0.into());
+    let mut size = ChoicesField::of(["s", "l"]);
+    size.default = Some(vec!["l".into()]);
+    let form = FormSchema::new()
+        .field("name", TextField::new())
+        .field("age", Field::Integer(age))
+        .optional("size", size);
+    assert_eq!(
+        Value::from(form.defaults()),
+        json!({ "age": 30, "size": ["l"] })
+    );
+    assert!(form.requires("name") && !form.requires("size"));
+}
+
+#[test]
+fn completions_are_cut_at_a_hundred() {
+    let completion = Completion::of((0..101).map(|number| number.to_string()));
+    assert_eq!(completion.values.len(), 100);
+    assert_eq!(completion.total, Some(101));
+    assert_eq!(completion.has_more, Some(true));
+    assert_eq!(Completion::of(["a"]).total, None);
 }
 
 fn error_of<T: DeserializeOwned + std::fmt::Debug>(json: &str) -> String {
@@ -249,43 +474,175 @@ fn versions_know_their_era() {
     assert_eq!(error.to_string(), "unknown protocol version \"latest\"");
 }
 
-/// The specification's own examples, where somebody has them: `BELAY_EXAMPLES` names the folder.
+/// The specification's own examples, where somebody has them: `BELAY_EXAMPLES` names the folder,
+/// which has a folder for each type.
 #[test]
 fn the_specifications_examples_survive_a_round_trip() {
     let Ok(folder) = std::env::var("BELAY_EXAMPLES") else {
         return;
     };
     let mut count = 0;
-    let mut check = |kind: &str, survives: fn(Value)| {
-        for entry in std::fs::read_dir(format!("{folder}/{kind}")).unwrap() {
-            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let entry = entry.unwrap();
+        let kind = entry.file_name().into_string().unwrap();
+        let survives = survives_as(&kind).unwrap_or_else(|| panic!("no type for {kind}"));
+        for example in std::fs::read_dir(entry.path()).unwrap() {
+            let text = std::fs::read_to_string(example.unwrap().path()).unwrap();
             survives(serde_json::from_str(&text).unwrap());
             count += 1;
         }
-    };
-    check("Tool", survives::<Tool>);
-    check("ListToolsResult", survives::<ListToolsResult>);
-    check("CallToolResult", survives::<CallToolResult>);
-    check("CallToolRequestParams", survives::<CallToolParams>);
-    check("ClientCapabilities", survives::<ClientCapabilities>);
-    check("ServerCapabilities", survives::<ServerCapabilities>);
-    check("DiscoverResult", survives::<DiscoverResult>);
-    check("CancelledNotificationParams", survives::<CancelledParams>);
-    check("ProgressNotificationParams", survives::<ProgressParams>);
-    check(
-        "LoggingMessageNotificationParams",
-        survives::<LoggingMessageParams>,
-    );
-    for kind in [
-        "TextContent",
-        "ImageContent",
-        "AudioContent",
-        "ResourceLink",
-        "EmbeddedResource",
-    ] {
-        check(kind, |value| {
-            survives::<CallToolResult>(json!({ "content": [value] }))
-        });
     }
     println!("{count} examples");
+    assert!(count > 100);
+}
+
+/// How an example of this type is read.
+fn survives_as(kind: &str) -> Option<fn(Value)> {
+    fn content(value: Value) {
+        survives::<CallToolResult>(json!({ "content": [value] }));
+    }
+    fn block(value: Value) {
+        survives::<SamplingMessage>(json!({ "role": "user", "content": [value] }));
+    }
+    fn field(value: Value) {
+        survives::<FormSchema>(json!({ "type": "object", "properties": { "field": value } }));
+    }
+    Some(match kind {
+        "AudioContent" | "EmbeddedResource" | "ImageContent" | "ResourceLink" | "TextContent" => {
+            content
+        }
+        "ToolResultContent" | "ToolUseContent" => block,
+        "BooleanSchema"
+        | "NumberSchema"
+        | "StringSchema"
+        | "TitledMultiSelectEnumSchema"
+        | "TitledSingleSelectEnumSchema"
+        | "UntitledMultiSelectEnumSchema"
+        | "UntitledSingleSelectEnumSchema" => field,
+        "BlobResourceContents" | "TextResourceContents" => survives::<ResourceContents>,
+        "CallToolRequest" => request::<CallToolParams>,
+        "CompleteRequest" => request::<CompleteParams>,
+        "DiscoverRequest" => request::<DiscoverParams>,
+        "GetPromptRequest" => request::<GetPromptParams>,
+        "ListPromptsRequest"
+        | "ListResourceTemplatesRequest"
+        | "ListResourcesRequest"
+        | "ListToolsRequest" => request::<PaginatedParams>,
+        "ReadResourceRequest" => request::<ReadResourceParams>,
+        "SubscriptionsListenRequest" => request::<ListenParams>,
+        "CreateMessageRequest" => question::<CreateMessageParams>,
+        "ElicitRequest" => question::<ElicitParams>,
+        "ListRootsRequest" => question::<ListRootsParams>,
+        "CallToolResultResponse" => response::<CallToolResult>,
+        "CompleteResultResponse" => response::<CompleteResult>,
+        "DiscoverResultResponse" => response::<DiscoverResult>,
+        "GetPromptResultResponse" => response::<GetPromptResult>,
+        "ListPromptsResultResponse" => response::<ListPromptsResult>,
+        "ListResourceTemplatesResultResponse" => response::<ListResourceTemplatesResult>,
+        "ListResourcesResultResponse" => response::<ListResourcesResult>,
+        "ListToolsResultResponse" => response::<ListToolsResult>,
+        "ReadResourceResultResponse" => response::<ReadResourceResult>,
+        "SubscriptionsListenResultResponse" => response::<ListenResult>,
+        "CancelledNotification" => notification::<CancelledParams>,
+        "LoggingMessageNotification" => notification::<LoggingMessageParams>,
+        "ProgressNotification" => notification::<ProgressParams>,
+        "PromptListChangedNotification" => notification::<PromptListChangedParams>,
+        "ResourceListChangedNotification" => notification::<ResourceListChangedParams>,
+        "ResourceUpdatedNotification" => notification::<ResourceUpdatedParams>,
+        "SubscriptionsAcknowledgedNotification" => notification::<AcknowledgedParams>,
+        "ToolListChangedNotification" => notification::<ToolListChangedParams>,
+        "HeaderMismatchError" => |value| refusal(&value, None),
+        "MissingRequiredClientCapabilityError" => {
+            |value| refusal(&value, Some(survives::<MissingCapabilityData>))
+        }
+        "UnsupportedProtocolVersionError" => {
+            |value| refusal(&value, Some(survives::<UnsupportedVersionData>))
+        }
+        "InternalError" | "InvalidParamsError" | "MethodNotFoundError" | "ParseError" => {
+            |value| refusal(&json!({ "jsonrpc": "2.0", "id": 1, "error": value }), None)
+        }
+        "CallToolRequestParams" => survives::<CallToolParams>,
+        "CallToolResult" => survives::<CallToolResult>,
+        "CancelledNotificationParams" => survives::<CancelledParams>,
+        "ClientCapabilities" => survives::<ClientCapabilities>,
+        "CompleteRequestParams" => survives::<CompleteParams>,
+        "CompleteResult" => survives::<CompleteResult>,
+        "CreateMessageRequestParams" => survives::<CreateMessageParams>,
+        "CreateMessageResult" => survives::<CreateMessageResult>,
+        "DiscoverResult" => survives::<DiscoverResult>,
+        "ElicitRequestFormParams" | "ElicitRequestURLParams" => survives::<ElicitParams>,
+        "ElicitResult" => survives::<ElicitResult>,
+        "GetPromptRequestParams" => survives::<GetPromptParams>,
+        "GetPromptResult" => survives::<GetPromptResult>,
+        "InputRequests" => |value| {
+            let read: Named<InputRequest> = serde_json::from_value(value.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&read).unwrap(), value);
+        },
+        "InputRequiredResult" => survives::<InputRequiredResult>,
+        "InputResponses" => survives::<InputResponses>,
+        "ListPromptsResult" => survives::<ListPromptsResult>,
+        "ListResourceTemplatesResult" => survives::<ListResourceTemplatesResult>,
+        "ListResourcesResult" => survives::<ListResourcesResult>,
+        "ListRootsResult" => survives::<ListRootsResult>,
+        "ListToolsResult" => survives::<ListToolsResult>,
+        "LoggingMessageNotificationParams" => survives::<LoggingMessageParams>,
+        "ModelPreferences" => survives::<ModelPreferences>,
+        "PaginatedRequestParams" => survives::<PaginatedParams>,
+        "ProgressNotificationParams" => survives::<ProgressParams>,
+        "ReadResourceResult" => survives::<ReadResourceResult>,
+        "Resource" => survives::<Resource>,
+        "ResourceUpdatedNotificationParams" => survives::<ResourceUpdatedParams>,
+        "Root" => survives::<Root>,
+        "SamplingMessage" => survives::<SamplingMessage>,
+        "ServerCapabilities" => survives::<ServerCapabilities>,
+        "SubscriptionsListenResult" => survives::<ListenResult>,
+        "Tool" => survives::<Tool>,
+        _ => return None,
+    })
+}
+
+/// A whole request: by the envelope, and what is in it.
+fn request<T: Serialize + DeserializeOwned>(value: Value) {
+    match jsonrpc::decode(&value.to_string().into(), 64) {
+        Ok(Message::Request(request)) => {
+            assert_eq!(*request.method, *value["method"].as_str().unwrap())
+        }
+        other => panic!("{other:?}"),
+    }
+    survives::<T>(value["params"].clone());
+}
+
+/// A request as it stands in a round, without an envelope.
+fn question<T: Serialize + DeserializeOwned>(value: Value) {
+    survives::<InputRequest>(value.clone());
+    if let Some(params) = value.get("params") {
+        survives::<T>(params.clone());
+    }
+}
+
+fn response<T: Serialize + DeserializeOwned>(value: Value) {
+    match jsonrpc::decode(&value.to_string().into(), 64) {
+        Ok(Message::Response(_)) => survives::<T>(value["result"].clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn notification<T: Serialize + DeserializeOwned>(value: Value) {
+    match jsonrpc::decode(&value.to_string().into(), 64) {
+        Ok(Message::Notification(_)) => {}
+        other => panic!("{other:?}"),
+    }
+    if let Some(params) = value.get("params") {
+        survives::<T>(params.clone());
+    }
+}
+
+fn refusal(value: &Value, data: Option<fn(Value)>) {
+    match jsonrpc::decode(&value.to_string().into(), 64) {
+        Ok(Message::Response(_)) => {}
+        other => panic!("{other:?}"),
+    }
+    if let Some(data) = data {
+        data(value["error"]["data"].clone());
+    }
 }

@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 use belay_protocol::types::{
-    CallToolResult, ContentBlock, Implementation, ListToolsResult, Meta, ResultType, meta_key,
+    CacheScope, CallToolResult, ContentBlock, Implementation, ListToolsResult, Meta, ResultType,
+    meta_key,
 };
 use schemars::JsonSchema;
 use schemars::generate::Contract;
@@ -150,7 +151,7 @@ pub(super) fn modern(mut reply: Reply) -> Reply {
         Reply::ListTools(result) => {
             result.result_type.get_or_insert(ResultType::Complete);
             result.ttl_ms.get_or_insert(0);
-            result.cache_scope.get_or_insert_with(|| "private".into());
+            result.cache_scope.get_or_insert(CacheScope::Private);
         }
         Reply::CallTool(result) => {
             result.result_type.get_or_insert(ResultType::Complete);

@@ -1,7 +1,14 @@
-//! What only the legacy wire has: the handshake, and `ping`.
+//! What only the legacy wire has: the handshake, `ping`, and what a session remembers.
 
 mod initialize;
+mod level;
+mod news;
 mod ping;
+mod subscribe;
+pub mod tasks;
 
 pub use initialize::{Initialize, InitializeParams, InitializeResult, InitializedParams};
+pub use level::{SetLevel, SetLevelParams};
+pub use news::{ElicitationCompleteParams, RootsListChangedParams, UrlElicitationRequiredData};
 pub use ping::{Ping, PingParams};
+pub use subscribe::{Subscribe, SubscribeParams, Unsubscribe};

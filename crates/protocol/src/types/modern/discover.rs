@@ -1,6 +1,6 @@
 //! `server/discover`.
 
-use crate::types::{Request, ResultType, ServerCapabilities};
+use crate::types::{CacheScope, Request, ResultType, ServerCapabilities};
 
 record! {
     /// Nothing but `_meta`.
@@ -24,8 +24,8 @@ record! {
             instructions: String = "instructions",
             /// For how many milliseconds it may be kept.
             ttl_ms: u64 = "ttlMs",
-            /// Who may share it, `public` or `private`.
-            cache_scope: String = "cacheScope",
+            /// Who may share it.
+            cache_scope: CacheScope = "cacheScope",
         }
     }
 }

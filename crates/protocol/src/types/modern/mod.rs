@@ -1,7 +1,14 @@
-//! What only the modern wire has: discovery, and the errors of per-request metadata.
+//! What only the modern wire has: discovery, rounds, listening, and the errors of per-request
+//! metadata.
 
 mod discover;
+mod input;
+mod subscriptions;
 mod unsupported;
 
 pub use discover::{Discover, DiscoverParams, DiscoverResult};
+pub use input::{InputRequest, InputRequiredResult, InputResponses};
+pub use subscriptions::{
+    AcknowledgedParams, Listen, ListenParams, ListenResult, SubscriptionFilter,
+};
 pub use unsupported::{MissingCapabilityData, UnsupportedVersionData};
