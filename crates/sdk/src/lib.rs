@@ -35,8 +35,11 @@ mod client;
 mod context;
 mod driver;
 mod error;
+#[cfg(feature = "server")]
+mod form;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod layers;
+mod principal;
 #[cfg(feature = "server")]
 mod server;
 mod transport;
@@ -48,11 +51,18 @@ pub use client::supervise::{Restart, Supervision};
 #[cfg(feature = "client")]
 pub use client::{Client, ClientBuilder};
 pub use context::Context;
+#[cfg(feature = "server")]
+pub use context::{Asking, InputError};
 pub use driver::{LayerFuture, Passed};
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "server")]
+pub use form::form_of;
+pub use principal::Principal;
+#[cfg(feature = "server")]
 pub use server::{
-    Books, IntoToolResult, Json, Next, Server, ServerLayer, Serving, Tool, ToolError, Tools,
+    BadTemplate, Books, CacheHint, Caching, Contents, Failure, IntoContents, IntoPrompt,
+    IntoToolResult, Json, Next, Prompt, Prompts, RequestState, Resource, ResourceTemplate,
+    Resources, Server, ServerLayer, Serving, StateKey, Tool, ToolError, Tools, Typed, UriTemplate,
 };
 #[cfg(all(feature = "stdio", feature = "client", unix))]
 pub use transport::child::Exited;
@@ -73,8 +83,7 @@ pub mod http {
     pub use crate::transport::http::server::serve;
     #[cfg(feature = "server")]
     pub use crate::transport::http::server::{
-        Body, Endpoint, EventStore, HttpService, Listening, MemoryEvents, Principal, StreamId,
-        service,
+        Body, Endpoint, EventStore, HttpService, Listening, MemoryEvents, StreamId, service,
     };
 }
 

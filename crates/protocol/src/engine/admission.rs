@@ -99,6 +99,10 @@ impl Engine {
         }
         let meta = RequestMeta::read(request.params.as_ref())?;
         if request.method == *Initialize::METHOD {
+            if meta.is_modern() {
+                let problem = "this revision has no `initialize`: each request speaks for itself";
+                return Err(ErrorObject::new(error_code::METHOD_NOT_FOUND, problem));
+            }
             let answer = self.introduce_legacy(request.params.as_ref());
             let version = ProtocolVersion::LATEST_LEGACY;
             return Ok(Admission::AtOnce(Kind::Initialize, version, answer));

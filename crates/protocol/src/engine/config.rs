@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::types::{ClientCapabilities, Implementation, ProtocolVersion, ServerCapabilities};
+use crate::types::{
+    CacheScope, ClientCapabilities, Implementation, ProtocolVersion, ServerCapabilities,
+};
 
 /// Which side we are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -40,6 +42,10 @@ pub enum Identity {
         capabilities: ServerCapabilities,
         /// How to make good use of it, for the model.
         instructions: Option<String>,
+        /// For how many milliseconds a modern client may keep this.
+        ttl_ms: u64,
+        /// Who may share it.
+        cache_scope: CacheScope,
     },
 }
 
@@ -88,6 +94,8 @@ impl Config {
             info,
             capabilities,
             instructions: None,
+            ttl_ms: 0,
+            cache_scope: CacheScope::Private,
         };
         let mut config = Self::new(identity, wire);
         // A server that drains has had its time; this is for what the handlers said last.

@@ -169,6 +169,11 @@ impl Incoming {
     pub fn era(&self) -> Era {
         self.version.era()
     }
+
+    /// Whether its answer is a stream of news, which does not count as a request that runs.
+    pub fn is_listen(&self) -> bool {
+        super::rules::kind(&self.method) == super::requests::Kind::Listen
+    }
 }
 
 /// Why a handler is stopped (**stops-with-its-caller**).

@@ -16,8 +16,7 @@ use crate::jsonrpc::{ErrorObject, RawJson, Text};
 use crate::types::legacy::{Initialize, InitializeParams, InitializeResult, InitializedParams};
 use crate::types::modern::{Discover, DiscoverResult, UnsupportedVersionData};
 use crate::types::{
-    CacheScope, Era, Meta, Notification as _, ProtocolVersion, Request as _, ResultType,
-    error_code, meta_key,
+    Era, Meta, Notification as _, ProtocolVersion, Request as _, ResultType, error_code, meta_key,
 };
 
 use super::exchange::{Frame, Owner};
@@ -299,6 +298,7 @@ impl Engine {
             info,
             capabilities,
             instructions,
+            ..
         } = &self.config.identity
         else {
             return Err(rules::invalid_request("a client cannot be initialized"));
@@ -317,6 +317,8 @@ impl Engine {
             info,
             capabilities,
             instructions,
+            ttl_ms,
+            cache_scope,
         } = &self.config.identity
         else {
             return Err(rules::invalid_request("a client cannot be discovered"));
@@ -324,8 +326,8 @@ impl Engine {
         let mut result = DiscoverResult::new(names(&self.config.versions), capabilities.clone());
         result.result_type = Some(ResultType::Complete);
         result.instructions.clone_from(instructions);
-        result.ttl_ms = Some(0);
-        result.cache_scope = Some(CacheScope::Private);
+        result.ttl_ms = Some(*ttl_ms);
+        result.cache_scope = Some(cache_scope.clone());
         let mut meta = Meta::default();
         meta.set(meta_key::SERVER_INFO, info)
             .expect("our own types are always valid JSON");

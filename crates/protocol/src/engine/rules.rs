@@ -3,8 +3,8 @@
 
 use crate::jsonrpc::{ErrorObject, RawJson};
 use crate::types::legacy::{Initialize, Ping};
-use crate::types::modern::{Discover, UnsupportedVersionData};
-use crate::types::{Era, ProgressToken, ProtocolVersion, Request, error_code, meta_key};
+use crate::types::modern::{Discover, Listen, UnsupportedVersionData};
+use crate::types::{Elicit, Era, ProgressToken, ProtocolVersion, Request, error_code, meta_key};
 
 use super::handshake::Handshake;
 use super::requests::Kind;
@@ -86,7 +86,7 @@ pub(super) fn answers_on_own_exchange(role: Role, wire: Wire) -> bool {
 pub(super) fn kind(method: &str) -> Kind {
     match method {
         Initialize::METHOD => Kind::Initialize,
-        "subscriptions/listen" => Kind::Listen,
+        Listen::METHOD => Kind::Listen,
         _ => Kind::Ordinary,
     }
 }
@@ -95,8 +95,8 @@ pub(super) fn kind(method: &str) -> Kind {
 /// a form shows no progress.
 pub(super) fn deadlines(method: &str, configured: Deadlines) -> Deadlines {
     match method {
-        "subscriptions/listen" => Deadlines::NONE,
-        "elicitation/create" => Deadlines {
+        Listen::METHOD => Deadlines::NONE,
+        Elicit::METHOD => Deadlines {
             idle: None,
             ..configured
         },
@@ -162,6 +162,11 @@ impl RequestMeta {
             has_capabilities: capabilities.is_some_and(|it| it.is_object()),
             token,
         })
+    }
+
+    /// Whether the request speaks for itself, as modern ones do.
+    pub(super) fn is_modern(&self) -> bool {
+        self.version.is_some()
     }
 
     /// The revision a request is made in: its own `_meta` decides; without it, the handshake does.

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use belay_protocol::engine::{Incoming, RequestKey, StopCause};
 use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
 use belay_protocol::types::error_code;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -89,8 +89,8 @@ impl Link {
     /// Starts a handler.
     pub(super) fn start(self: &Arc<Self>, app: &Arc<dyn App>, incoming: Incoming) {
         let key = incoming.key;
-        let Some(admitted) = self.pass_gates() else {
-            let problem = "overloaded: too many requests are running; send it again later";
+        let Some(admitted) = self.pass_gates(&incoming) else {
+            let problem = "overloaded: too many requests of this kind; send it again later";
             let error = ErrorObject::new(error_code::OVERLOADED, problem);
             return self.tell(|engine, now| engine.respond(now, key, Err(error)));
         };
@@ -135,9 +135,12 @@ impl Link {
     }
 
     /// Whether one handler more may run; with what it has to give back.
-    fn pass_gates(&self) -> Option<Vec<OwnedSemaphorePermit>> {
-        let gates = self.gates.iter().cloned();
-        gates.map(|gate| gate.try_acquire_owned().ok()).collect()
+    fn pass_gates(&self, incoming: &Incoming) -> Option<Vec<OwnedSemaphorePermit>> {
+        let pass = |gate: &Arc<Semaphore>| gate.clone().try_acquire_owned().ok();
+        match incoming.is_listen() {
+            true => self.listens.iter().map(pass).collect(),
+            false => self.gates.iter().map(pass).collect(),
+        }
     }
 
     /// Fires a handler's token.

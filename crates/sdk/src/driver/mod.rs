@@ -39,6 +39,7 @@ pub(crate) use run::{Driven, Ends, Process, Until, launch, turn, turn_with};
 pub(crate) use stats::{BUCKETS, CAUSES, Stats};
 pub(crate) use stop::StopToken;
 
+use crate::Principal;
 use handlers::Running;
 use ids::IdMap;
 use ports::Port;
@@ -66,8 +67,26 @@ pub(crate) struct Link {
     tasks: TaskTracker,
     /// How many handlers there may be, beyond the engine's own limit.
     gates: Vec<Arc<Semaphore>>,
+    /// How many listens there may be, beyond the engine's own limit.
+    listens: Option<Arc<Semaphore>>,
     stats: Arc<Stats>,
+    principal: Option<Principal>,
     origin: Instant,
+}
+
+/// What a link has in common with others, and whose it is.
+#[derive(Default)]
+pub(crate) struct Surroundings {
+    /// What counts its tasks.
+    pub(crate) tasks: TaskTracker,
+    /// What limits its handlers.
+    pub(crate) gates: Vec<Arc<Semaphore>>,
+    /// What limits its listens.
+    pub(crate) listens: Option<Arc<Semaphore>>,
+    /// What counts how handlers were stopped.
+    pub(crate) stats: Arc<Stats>,
+    /// Who is at the other end, if that is known.
+    pub(crate) principal: Option<Principal>,
 }
 
 /// Why a link is closed, and what was still running then.
@@ -96,17 +115,11 @@ struct Waiter {
 
 impl Link {
     pub(crate) fn new(config: impl Into<Arc<Config>>) -> Arc<Self> {
-        Self::within(config, TaskTracker::new(), Vec::new(), Arc::default())
+        Self::within(config, Surroundings::default())
     }
 
-    /// One of many links of a server: they share what counts tasks, what limits handlers, and what
-    /// counts their stops.
-    pub(crate) fn within(
-        config: impl Into<Arc<Config>>,
-        tasks: TaskTracker,
-        gates: Vec<Arc<Semaphore>>,
-        stats: Arc<Stats>,
-    ) -> Arc<Self> {
+    /// One of many links of a server.
+    pub(crate) fn within(config: impl Into<Arc<Config>>, surroundings: Surroundings) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
                 engine: Engine::new(config),
@@ -122,9 +135,11 @@ impl Link {
             room: Notify::new(),
             closed: OnceLock::new(),
             closing: Notify::new(),
-            tasks,
-            gates,
-            stats,
+            tasks: surroundings.tasks,
+            gates: surroundings.gates,
+            listens: surroundings.listens,
+            stats: surroundings.stats,
+            principal: surroundings.principal,
             origin: Instant::now(),
         })
     }
@@ -387,6 +402,11 @@ impl Link {
         self.closed_because().kind == LossKind::SessionGone
     }
 
+    /// Who is at the other end, if that is known.
+    pub(crate) fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
+    }
+
     /// The tracker that counts the tasks of this link.
     pub(crate) fn tasks(&self) -> &TaskTracker {
         &self.tasks
@@ -400,14 +420,6 @@ impl Link {
     pub(crate) fn closed_because(&self) -> Loss {
         let cause = self.lock().engine.closed_because();
         cause.unwrap_or(LossKind::ClosedByUs.into())
-    }
-
-    /// Tells the peer something that nobody waits for, if there is room.
-    #[cfg(feature = "server")]
-    pub(crate) fn notify_now(&self, method: &str) {
-        if let Err(error) = self.tell(|engine, now| engine.notify(now, None, method, None)) {
-            tracing::debug!(%error, method, "a notification was not sent");
-        }
     }
 
     /// The end of a call whose driver is gone: its runtime was shut down.

@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belay_protocol::engine::{Ledger, Shutdown};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
+use super::standing::Standing;
 use crate::driver::{Link, Stats};
 
 /// The books of a server, for all its connections: how many requests began, how each ended, how
@@ -33,9 +35,17 @@ struct Inner {
 
 #[derive(Default)]
 struct Links {
-    open: HashMap<usize, Arc<Link>>,
+    open: HashMap<usize, Open>,
     past: Ledger,
     closing: bool,
+    /// Where the first link was served.
+    runtime: Option<Handle>,
+}
+
+struct Open {
+    link: Arc<Link>,
+    /// What its client wants, if it is a legacy one and somebody asked.
+    standing: Option<Arc<Standing>>,
 }
 
 impl Books {
@@ -43,8 +53,8 @@ impl Books {
     pub fn ledger(&self) -> Ledger {
         let links = self.links();
         let mut ledger = links.past.clone();
-        for link in links.open.values() {
-            ledger += &link.ledger();
+        for open in links.open.values() {
+            ledger += &open.link.ledger();
         }
         ledger
     }
@@ -52,7 +62,27 @@ impl Books {
     /// How many handlers exist on connections that are open: running, or being stopped.
     pub fn handlers(&self) -> usize {
         let links = self.links();
-        links.open.values().map(|link| link.handlers()).sum()
+        let open = links.open.values();
+        open.map(|open| open.link.handlers()).sum()
+    }
+
+    /// All links that are open.
+    pub(super) fn open(&self) -> Vec<Arc<Link>> {
+        let links = self.links();
+        let open = links.open.values();
+        open.map(|open| open.link.clone()).collect()
+    }
+
+    /// Where links are served, once one is.
+    pub(super) fn runtime(&self) -> Option<Handle> {
+        self.links().runtime.clone()
+    }
+
+    /// What the client of an open link wants.
+    pub(super) fn standing(&self, link: &Arc<Link>) -> Option<Arc<Standing>> {
+        let mut links = self.links();
+        let open = links.open.get_mut(&address(link))?;
+        Some(open.standing.get_or_insert_default().clone())
     }
 
     /// How handlers were stopped, and how long that took.
@@ -71,7 +101,14 @@ impl Books {
     pub(crate) fn enter(&self, link: &Arc<Link>) -> Entry {
         let closing = {
             let mut links = self.links();
-            links.open.insert(address(link), link.clone());
+            let open = Open {
+                link: link.clone(),
+                standing: None,
+            };
+            links.open.insert(address(link), open);
+            if links.runtime.is_none() {
+                links.runtime = Handle::try_current().ok();
+            }
             links.closing
         };
         // It has come while everybody else was told.
@@ -94,7 +131,8 @@ impl Books {
         let open: Vec<Arc<Link>> = {
             let mut links = self.links();
             links.closing = true;
-            links.open.values().cloned().collect()
+            let open = links.open.values();
+            open.map(|open| open.link.clone()).collect()
         };
         for link in open {
             link.shutdown(how);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 
-use super::Handler;
+use super::Service;
 use crate::context::Context;
 use crate::driver::LayerFuture;
 
@@ -53,19 +53,19 @@ pub trait ServerLayer: Send + Sync + 'static {
 /// The rest of the way: the layers below, and the handler.
 pub struct Next<'a> {
     layers: &'a [Arc<dyn ServerLayer>],
-    handler: &'a Handler,
+    service: &'a Service,
     cx: &'a Context,
 }
 
 impl<'a> Next<'a> {
     pub(super) fn new(
         layers: &'a [Arc<dyn ServerLayer>],
-        handler: &'a Handler,
+        service: &'a Service,
         cx: &'a Context,
     ) -> Self {
         Self {
             layers,
-            handler,
+            service,
             cx,
         }
     }
@@ -74,7 +74,7 @@ impl<'a> Next<'a> {
     pub fn run(self) -> LayerFuture<'a, Result<RawJson, ErrorObject>> {
         match self.layers.split_first() {
             Some((layer, layers)) => layer.handle(self.cx, Next { layers, ..self }),
-            None => Box::pin(self.handler.handle(self.cx)),
+            None => Box::pin(self.service.handle(self.cx)),
         }
     }
 }

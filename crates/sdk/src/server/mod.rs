@@ -2,12 +2,26 @@
 
 mod blocking;
 mod books;
+mod caching;
+mod catalogue;
+mod changes;
+mod completion;
+mod failure;
 mod layer;
+mod listen;
+mod mailbox;
 #[cfg(feature = "macros")]
 mod produced;
+mod prompts;
 mod reply;
+mod resources;
+mod rounds;
+mod service;
+mod standing;
+mod strings;
 mod tool_error;
 mod tools;
+mod uri_template;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,10 +31,10 @@ use std::task::{Context as TaskContext, Poll};
 use belay_protocol::engine::{
     Config, Deadlines, Identity, Ledger, Limits, Loss, Shutdown, Spans, Wire,
 };
-use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
+use belay_protocol::jsonrpc::{Notification, RawJson};
 use belay_protocol::types::{
-    CallTool, Era, Implementation, ListCapability, ListTools, Meta, Request as _,
-    ServerCapabilities, error_code, meta_key,
+    Extra, Icon, Implementation, ListCapability, Meta, ResourcesCapability, ServerCapabilities,
+    meta_key,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
@@ -31,10 +45,22 @@ use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, launch};
 pub use books::Books;
 #[cfg(feature = "http")]
 pub(crate) use books::Entry;
+pub use caching::{CacheHint, Caching};
+pub use completion::Typed;
+pub use failure::Failure;
 pub use layer::{Next, ServerLayer};
+pub use prompts::{IntoPrompt, Prompt, Prompts};
 pub use reply::{IntoToolResult, Json};
+pub use resources::{Contents, IntoContents, Resource, ResourceTemplate, Resources};
+pub(crate) use rounds::Rounds;
+pub use rounds::{RequestState, StateKey};
+pub(crate) use service::Service;
+pub(crate) use standing::Standing;
 pub use tool_error::ToolError;
 pub use tools::{Tool, Tools};
+pub use uri_template::{BadTemplate, UriTemplate};
+
+use changes::Changes;
 
 #[cfg(feature = "macros")]
 pub use produced::{Produced, Structured, ViaContent, ViaResult, ViaStructured};
@@ -55,6 +81,13 @@ pub struct Server {
     info: Implementation,
     instructions: Option<String>,
     tools: Tools,
+    resources: Resources,
+    prompts: Prompts,
+    extensions: Extra,
+    changes: Changes,
+    caching: Caching,
+    page_size: Option<usize>,
+    state: RequestState,
     layers: Vec<Arc<dyn ServerLayer>>,
     limits: Limits,
     deadlines: Deadlines,
@@ -67,15 +100,24 @@ impl Server {
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         let info = Implementation::new(name, version);
         let defaults = Config::server(info.clone(), ServerCapabilities::new(), Wire::Pipe);
+        let books = Books::default();
+        let changes = Changes::new(books.clone());
         Self {
             info,
             instructions: None,
-            tools: Tools::default(),
+            tools: Tools::new(&changes),
+            resources: Resources::new(&changes),
+            prompts: Prompts::new(&changes),
+            extensions: Extra::new(),
+            changes,
+            caching: Caching::default(),
+            page_size: None,
+            state: RequestState::default(),
             layers: Vec::new(),
             limits: defaults.limits,
             deadlines: defaults.deadlines,
             spans: defaults.spans,
-            books: Books::default(),
+            books,
         }
     }
 
@@ -88,6 +130,66 @@ impl Server {
     /// Offers a tool. One of the same name is replaced.
     pub fn tool(self, tool: Tool) -> Self {
         self.tools.add(tool);
+        self
+    }
+
+    /// Offers a resource. One of the same URI is replaced.
+    pub fn resource(self, resource: Resource) -> Self {
+        self.resources.add(resource);
+        self
+    }
+
+    /// Offers resources by a pattern. One of the same pattern is replaced.
+    pub fn resource_template(self, template: ResourceTemplate) -> Self {
+        self.resources.add_template(template);
+        self
+    }
+
+    /// Offers a prompt. One of the same name is replaced.
+    pub fn prompt(self, prompt: Prompt) -> Self {
+        self.prompts.add(prompt);
+        self
+    }
+
+    /// Its name, for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.info.title = Some(title.into());
+        self
+    }
+
+    /// What it looks like.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.info.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// Where to read more of it.
+    pub fn website(mut self, url: impl Into<String>) -> Self {
+        self.info.website_url = Some(url.into());
+        self
+    }
+
+    /// Says that it speaks an extension of the protocol, by the extension's identifier.
+    pub fn extension(mut self, identifier: impl Into<String>, settings: Extra) -> Self {
+        self.extensions.insert(identifier.into(), settings.into());
+        self
+    }
+
+    /// How many entries a page of a list has. By default a list has one page.
+    pub fn page_size(mut self, entries: usize) -> Self {
+        self.page_size = Some(entries);
+        self
+    }
+
+    /// Changes for how long results may be kept by clients that do.
+    pub fn caching(mut self, change: impl FnOnce(&mut Caching)) -> Self {
+        change(&mut self.caching);
+        self
+    }
+
+    /// Changes how the state of rounds is sealed.
+    pub fn request_state(mut self, change: impl FnOnce(&mut RequestState)) -> Self {
+        change(&mut self.state);
         self
     }
 
@@ -123,7 +225,20 @@ impl Server {
 
     /// The tools, which can be changed while the server runs.
     pub fn tools(&self) -> Tools {
+        self.tools.offer();
         self.tools.clone()
+    }
+
+    /// The resources, which can be changed while the server runs.
+    pub fn resources(&self) -> Resources {
+        self.resources.offer();
+        self.resources.clone()
+    }
+
+    /// The prompts, which can be changed while the server runs.
+    pub fn prompts(&self) -> Prompts {
+        self.prompts.offer();
+        self.prompts.clone()
     }
 
     /// Serves one connection, on any pair of byte streams. Signals are left to the caller.
@@ -139,7 +254,6 @@ impl Server {
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let link = Link::new(self.config(Wire::Pipe));
-        self.tools.serve_on(&link);
         let ends = Ends {
             reader,
             writer,
@@ -157,15 +271,51 @@ impl Server {
         let mut meta = Meta::default();
         // Our own name is always valid JSON.
         let _ = meta.set(meta_key::SERVER_INFO, &self.info);
-        let handler = Handler {
+        let service = Service {
             signature: RawJson::encode(&meta).unwrap_or(RawJson::empty_object()),
             info: self.info.clone(),
             tools: self.tools.clone(),
+            resources: self.resources.clone(),
+            prompts: self.prompts.clone(),
+            changes: self.changes.clone(),
+            books: self.books.clone(),
+            caching: self.caching.clone(),
+            page_size: self.page_size,
+            state: self.state.clone(),
         };
         Arc::new(Routes {
-            handler: Arc::new(handler),
+            service: Arc::new(service),
             layers: self.layers.as_slice().into(),
         })
+    }
+
+    /// Whether other processes can go on with rounds that began here.
+    pub(crate) fn shares_state(&self) -> bool {
+        self.state.is_chosen()
+    }
+
+    /// What it can do, as it tells clients.
+    fn capabilities(&self) -> ServerCapabilities {
+        let changing = || {
+            let mut list = ListCapability::new();
+            list.list_changed = Some(true);
+            list
+        };
+        let mut capabilities = ServerCapabilities::new();
+        capabilities.logging = Some(Extra::new());
+        capabilities.tools = self.tools.is_offered().then(changing);
+        capabilities.prompts = self.prompts.is_offered().then(changing);
+        capabilities.resources = self.resources.is_offered().then(|| {
+            let mut resources = ResourcesCapability::new();
+            resources.subscribe = Some(true);
+            resources.list_changed = Some(true);
+            resources
+        });
+        let completes = self.prompts.completes() || self.resources.completes();
+        capabilities.completions = completes.then(Extra::new);
+        let extensions = Some(self.extensions.clone());
+        capabilities.extensions = extensions.filter(|extensions| !extensions.is_empty());
+        capabilities
     }
 
     /// The longest message that is read, and how deep it may be nested.
@@ -179,15 +329,14 @@ impl Server {
 
     /// What an engine is told.
     pub(crate) fn config(&self, wire: Wire) -> Config {
-        let mut capabilities = ServerCapabilities::new();
-        let mut tools = ListCapability::new();
-        tools.list_changed = Some(true);
-        capabilities.tools = Some(tools);
+        let capabilities = self.capabilities();
         let mut config = Config::server(self.info.clone(), capabilities.clone(), wire);
         config.identity = Identity::Server {
             info: self.info.clone(),
             capabilities,
             instructions: self.instructions.clone(),
+            ttl_ms: self.caching.discovery.millis(),
+            cache_scope: self.caching.discovery.scope().clone(),
         };
         config.limits = self.limits.clone();
         config.deadlines = self.deadlines;
@@ -257,59 +406,24 @@ impl Drop for Serving {
     }
 }
 
-/// Method to handler.
+/// Layers, and what is behind them.
 struct Routes {
-    handler: Arc<Handler>,
+    service: Arc<Service>,
     layers: Arc<[Arc<dyn ServerLayer>]>,
 }
 
 impl App for Routes {
     fn handle(&self, request: Request) -> BoxFuture<Answer> {
-        let cx = Context::new(request);
-        let handler = self.handler.clone();
+        let cx = Context::served(request, self.service.clone());
+        let service = self.service.clone();
         let layers = self.layers.clone();
         Box::pin(async move {
             let _children = cx.children();
-            Next::new(&layers, &handler, &cx).run().await
+            Next::new(&layers, &service, &cx).run().await
         })
     }
 
     fn notified(&self, notification: Notification) {
         tracing::debug!(method = %notification.method, "a notification was passed over");
-    }
-}
-
-/// What is behind all layers.
-pub(crate) struct Handler {
-    info: Implementation,
-    /// The `_meta` of a modern result that has none of its own: who we are, written once.
-    signature: RawJson,
-    tools: Tools,
-}
-
-impl Handler {
-    async fn handle(&self, cx: &Context) -> Answer {
-        let result = match cx.method() {
-            ListTools::METHOD => self.tools.list(),
-            CallTool::METHOD => self.tools.call(cx).await?,
-            other => {
-                let problem = format!("no such method: {other}");
-                return Err(ErrorObject::new(error_code::METHOD_NOT_FOUND, problem));
-            }
-        };
-        let encode = |result: &reply::Reply| {
-            RawJson::encode(result).map_err(|error| {
-                let problem = format!("the result cannot be written as JSON: {error}");
-                ErrorObject::new(error_code::INTERNAL_ERROR, problem)
-            })
-        };
-        match cx.era() {
-            Era::Legacy => encode(&reply::legacy(result)),
-            Era::Modern if result.meta().is_none() => {
-                let result = encode(&reply::modern(result))?;
-                Ok(result.with_member("_meta", &self.signature))
-            }
-            Era::Modern => encode(&reply::signed(reply::modern(result), &self.info)),
-        }
     }
 }

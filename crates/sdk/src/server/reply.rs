@@ -2,9 +2,11 @@
 
 use std::fmt::Display;
 
+use belay_protocol::types::modern::InputRequiredResult;
 use belay_protocol::types::{
-    CacheScope, CallToolResult, ContentBlock, Implementation, ListToolsResult, Meta, ResultType,
-    meta_key,
+    CacheScope, CallToolResult, CompleteResult, ContentBlock, EmptyResult, GetPromptResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Meta,
+    ReadResourceResult, ResultType,
 };
 use schemars::JsonSchema;
 use schemars::generate::Contract;
@@ -106,29 +108,64 @@ impl<T: IntoToolResult, E: Display> IntoToolResult for Result<T, E> {
     }
 }
 
-/// A result of one of the methods a server knows.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum Reply {
-    ListTools(ListToolsResult),
-    CallTool(CallToolResult),
+/// A result that a server gives, and what the eras want of it.
+pub(super) trait Reply: Serialize {
+    /// What the modern wire wants to see in every result.
+    fn marks(&mut self) -> Marks<'_>;
+
+    /// Leaves out what the legacy wire cannot carry.
+    fn make_legacy(&mut self) {}
 }
 
-/// What the legacy wire cannot carry is left out: there, structured content is an object.
-pub(super) fn legacy(mut reply: Reply) -> Reply {
-    match &mut reply {
-        Reply::CallTool(result) => {
-            let content = &mut result.structured_content;
-            content.take_if(|value| !value.is_object());
-        }
-        Reply::ListTools(result) => {
-            for tool in &mut result.tools {
-                let schema = &mut tool.output_schema;
-                schema.take_if(|schema| schema.get("type") != Some(&"object".into()));
+/// What the modern wire wants to see in every result.
+pub(super) struct Marks<'a> {
+    pub(super) result_type: &'a mut Option<ResultType>,
+    pub(super) meta: &'a mut Option<Meta>,
+    /// For how long it may be kept, and by whom, where that is said.
+    pub(super) hint: Option<(&'a mut Option<u64>, &'a mut Option<CacheScope>)>,
+}
+
+macro_rules! replies {
+    ($($result:ty $(, $hint:ident)? $(=> $legacy:expr)?;)*) => {
+        $(impl Reply for $result {
+            fn marks(&mut self) -> Marks<'_> {
+                Marks {
+                    result_type: &mut self.result_type,
+                    meta: &mut self.meta,
+                    hint: replies!(@hint self $($hint)?),
+                }
             }
+
+            $(fn make_legacy(&mut self) {
+                ($legacy)(self);
+            })?
+        })*
+    };
+    (@hint $this:ident cached) => {
+        Some((&mut $this.ttl_ms, &mut $this.cache_scope))
+    };
+    (@hint $this:ident) => { None };
+}
+
+replies! {
+    ListToolsResult, cached => |result: &mut ListToolsResult| {
+        // There, structured content is an object.
+        for tool in &mut result.tools {
+            let schema = &mut tool.output_schema;
+            schema.take_if(|schema| schema.get("type") != Some(&"object".into()));
         }
-    }
-    reply
+    };
+    CallToolResult => |result: &mut CallToolResult| {
+        result.structured_content.take_if(|value| !value.is_object());
+    };
+    ListResourcesResult, cached;
+    ListResourceTemplatesResult, cached;
+    ReadResourceResult, cached;
+    ListPromptsResult, cached;
+    GetPromptResult;
+    CompleteResult;
+    EmptyResult;
+    InputRequiredResult;
 }
 
 /// The schema of a type, at its root: as it is read, or as it is written.
@@ -143,41 +180,4 @@ pub(super) fn schema_of<T: JsonSchema>(contract: Contract) -> Map<String, Value>
     };
     schema.remove("title");
     schema
-}
-
-/// What the modern wire wants to see in every result, but who we are.
-pub(super) fn modern(mut reply: Reply) -> Reply {
-    match &mut reply {
-        Reply::ListTools(result) => {
-            result.result_type.get_or_insert(ResultType::Complete);
-            result.ttl_ms.get_or_insert(0);
-            result.cache_scope.get_or_insert(CacheScope::Private);
-        }
-        Reply::CallTool(result) => {
-            result.result_type.get_or_insert(ResultType::Complete);
-        }
-    }
-    reply
-}
-
-/// Says who we are, in a result that says something else beside.
-pub(super) fn signed(mut reply: Reply, info: &Implementation) -> Reply {
-    let meta = match &mut reply {
-        Reply::ListTools(result) => &mut result.meta,
-        Reply::CallTool(result) => &mut result.meta,
-    };
-    // Our own name is always valid JSON.
-    let _ = meta
-        .get_or_insert_default()
-        .set(meta_key::SERVER_INFO, info);
-    reply
-}
-
-impl Reply {
-    pub(super) fn meta(&self) -> Option<&Meta> {
-        match self {
-            Self::ListTools(result) => result.meta.as_ref(),
-            Self::CallTool(result) => result.meta.as_ref(),
-        }
-    }
 }

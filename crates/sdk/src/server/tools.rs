@@ -1,14 +1,12 @@
-//! Tools: what they are called with, and who is told when they change.
+//! Tools: what a server can do for a client.
 
-use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::{
-    CallToolResult, Era, ListToolsResult, Notification, Tool as Description, ToolAnnotations,
-    ToolListChangedParams, error_code,
+    CallToolResult, Era, Icon, ListToolsResult, Tool as Description, ToolAnnotations, error_code,
 };
 use schemars::JsonSchema;
 use schemars::generate::Contract;
@@ -17,9 +15,11 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::blocking;
-use super::reply::{IntoToolResult, Reply, schema_of};
+use super::catalogue::{Catalogue, Offer};
+use super::changes::{Changes, List};
+use super::reply::{IntoToolResult, schema_of};
 use crate::context::Context;
-use crate::driver::{BoxFuture, Link};
+use crate::driver::BoxFuture;
 
 /// Something a server can do for a client.
 ///
@@ -45,7 +45,6 @@ pub struct Tool {
     grace: Option<Duration>,
     timeout: Option<Duration>,
     running: Option<Arc<Semaphore>>,
-    enabled: bool,
 }
 
 type Handler = Arc<dyn Fn(Context, RawJson) -> BoxFuture<CallToolResult> + Send + Sync>;
@@ -98,7 +97,6 @@ impl Tool {
             grace: None,
             timeout: None,
             running: None,
-            enabled: true,
         }
     }
 
@@ -125,6 +123,19 @@ impl Tool {
     #[doc(hidden)]
     pub fn maybe_output_schema(mut self, schema: Option<Map<String, Value>>) -> Self {
         self.description.output_schema = schema.or(self.description.output_schema);
+        self
+    }
+
+    /// The JSON Schema of its arguments, in the place of the one that was made from their type. Its
+    /// root is of type `object`.
+    pub fn input_schema(mut self, schema: Map<String, Value>) -> Self {
+        self.description.input_schema = schema;
+        self
+    }
+
+    /// What it looks like.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.description.icons.get_or_insert_default().push(icon);
         self
     }
 
@@ -183,6 +194,12 @@ impl Tool {
 
 type Answered = Result<CallToolResult, ErrorObject>;
 
+impl Offer for Tool {
+    fn key(&self) -> &str {
+        &self.description.name
+    }
+}
+
 impl std::fmt::Debug for Tool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Tool").field(&self.description.name).finish()
@@ -238,110 +255,74 @@ fn arguments_schema<A: JsonSchema>() -> Map<String, Value> {
     schema
 }
 
-/// The tools of a server. They can be added, removed and disabled while it runs; legacy clients are
+/// The tools of a server. They can be added, removed and disabled while it runs; whoever listens is
 /// told.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Tools {
-    inner: Arc<RwLock<Inner>>,
-}
-
-#[derive(Default)]
-struct Inner {
-    tools: BTreeMap<String, Arc<Tool>>,
-    links: Vec<Weak<Link>>,
+    catalogue: Catalogue<Tool>,
 }
 
 impl Tools {
+    pub(super) fn new(changes: &Changes) -> Self {
+        Self {
+            catalogue: Catalogue::new(List::Tools, changes.clone()),
+        }
+    }
+
     /// Adds a tool, or replaces the one of the same name.
     pub fn add(&self, tool: Tool) {
-        self.change(|tools| {
-            let before = tools.insert(tool.description.name.clone(), Arc::new(tool));
-            (true, before)
-        });
+        self.catalogue.add(tool);
     }
 
     /// Removes a tool. False if there was none. Calls that are running go on.
     pub fn remove(&self, name: &str) -> bool {
-        self.change(|tools| {
-            let removed = tools.remove(name);
-            (removed.is_some(), removed)
-        })
+        self.catalogue.remove(name)
     }
 
     /// Takes a tool out of sight, or back. False if there is none, or nothing changed.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> bool {
-        self.change(|tools| match tools.get_mut(name) {
-            Some(tool) if tool.enabled != enabled => {
-                Arc::make_mut(tool).enabled = enabled;
-                (true, None)
-            }
-            _ => (false, None),
-        })
+        self.catalogue.set_enabled(name, enabled)
     }
 
     /// The names of the tools that are enabled.
     pub fn names(&self) -> Vec<String> {
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        let enabled = inner.tools.iter().filter(|(_, tool)| tool.enabled);
-        enabled.map(|(name, _)| name.clone()).collect()
+        self.catalogue.names()
     }
 
-    /// Changes the tools; tells whether it did, and gives back what it took out.
-    fn change(
+    /// Tells everybody who wants to know that the list is not what it was, as if it had been changed
+    /// here: for tools that look different to different callers.
+    pub fn changed(&self) {
+        self.catalogue.changed();
+    }
+
+    pub(super) fn offer(&self) {
+        self.catalogue.offer();
+    }
+
+    pub(super) fn is_offered(&self) -> bool {
+        self.catalogue.is_offered()
+    }
+
+    pub(super) fn list(
         &self,
-        change: impl FnOnce(&mut BTreeMap<String, Arc<Tool>>) -> (bool, Option<Arc<Tool>>),
-    ) -> bool {
-        let (links, removed) = {
-            let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-            let (changed, removed) = change(&mut inner.tools);
-            if !changed {
-                return false;
-            }
-            (inner.links.clone(), removed)
-        };
-        // Outside the lock: the destructors of a handler are not ours.
-        drop(removed);
-        for link in links.iter().filter_map(Weak::upgrade) {
-            if link
-                .version()
-                .is_some_and(|version| version.era() == Era::Legacy)
-            {
-                link.notify_now(ToolListChangedParams::METHOD);
-            }
-        }
-        true
+        cx: &Context,
+        page_size: Option<usize>,
+    ) -> Result<ListToolsResult, ErrorObject> {
+        let describe = |tool: &Tool| tool.description.clone();
+        let (tools, next) = self.catalogue.page(cx.params(), page_size, describe)?;
+        let mut result = ListToolsResult::new(tools);
+        result.next_cursor = next;
+        Ok(result)
     }
 
-    /// A connection that wants to know of changes.
-    pub(crate) fn serve_on(&self, link: &Arc<Link>) {
-        let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-        // Now and then is enough: there may be thousands.
-        if inner.links.len() == inner.links.capacity() {
-            inner.links.retain(|link| link.strong_count() > 0);
-        }
-        inner.links.push(Arc::downgrade(link));
-    }
-
-    pub(super) fn list(&self) -> Reply {
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        let enabled = inner.tools.values().filter(|tool| tool.enabled);
-        let tools: Vec<Description> = enabled.map(|tool| tool.description.clone()).collect();
-        Reply::ListTools(ListToolsResult::new(tools))
-    }
-
-    pub(super) async fn call(&self, cx: &Context) -> Result<Reply, ErrorObject> {
+    pub(super) async fn call(&self, cx: &Context) -> Answered {
         let (name, arguments) = read(cx.params())?;
         let name = name.as_text().unwrap_or_default();
-        let tool = {
-            let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-            let tool = inner.tools.get(&*name);
-            tool.filter(|tool| tool.enabled).cloned()
-        };
-        let Some(tool) = tool else {
+        let Some(tool) = self.catalogue.get(&name) else {
             let problem = format!("unknown tool: {name}");
             return Err(ErrorObject::new(error_code::INVALID_PARAMS, problem));
         };
-        tool.call(cx, arguments).await.map(Reply::CallTool)
+        tool.call(cx, arguments).await
     }
 }
 

@@ -129,14 +129,14 @@ async fn methods_become_tools_with_what_they_say_about_themselves() {
     assert_eq!(
         names,
         [
-            "label",
-            "match",
-            "not_there",
-            "parse",
-            "raw",
             "ship",
             "shipped-so-far",
-            "slow"
+            "label",
+            "slow",
+            "raw",
+            "parse",
+            "match",
+            "not_there"
         ]
     );
     let ship = tools.iter().find(|tool| tool.name == "ship").unwrap();

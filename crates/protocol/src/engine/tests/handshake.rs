@@ -1,7 +1,7 @@
 //! How a conversation is opened, in both eras and between them.
 
 use super::*;
-use crate::types::ServerCapabilities;
+use crate::types::{CacheScope, ServerCapabilities};
 
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
@@ -262,6 +262,8 @@ fn discover_tells_all_versions() {
         info: Implementation::new("orders", "3"),
         capabilities,
         instructions: Some("Ship with care.".into()),
+        ttl_ms: 5000,
+        cache_scope: CacheScope::Public,
     };
     let mut desk = Desk::new(config);
     desk.hear(&modern_tool_call("1").replace("tools/call", "server/discover"));
@@ -271,6 +273,10 @@ fn discover_tells_all_versions() {
     assert_eq!(result["resultType"], "complete");
     assert_eq!(result["capabilities"], serde_json::json!({"tools": {}}));
     assert_eq!(result["instructions"], "Ship with care.");
+    assert_eq!(
+        (&result["ttlMs"], &result["cacheScope"]),
+        (&5000.into(), &"public".into())
+    );
     assert_eq!(
         result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"],
         "orders"

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use belay::http::{Endpoint, Principal};
+use belay::Principal;
+use belay::http::Endpoint;
 use belay_testkit::{RawHttp, until};
 use serde_json::json;
 

@@ -37,7 +37,7 @@ pub fn service(server: impl Into<Server>) -> HttpService {
 /// ```
 #[must_use = "an endpoint does nothing until it serves"]
 pub struct Endpoint {
-    server: Server,
+    pub(super) server: Server,
     pub(super) options: Options,
     events: Option<Arc<dyn EventStore>>,
     #[cfg(feature = "tls")]

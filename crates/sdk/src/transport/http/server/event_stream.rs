@@ -15,9 +15,9 @@ use http::{Response, StatusCode};
 use super::body::{Body, Events};
 use super::exchange::{ended, stream};
 use super::refusal::Refusal;
-use super::service::Principal;
 use super::session::SessionId;
 use super::shared::Shared;
+use crate::Principal;
 use crate::driver::{Driven, Link, Until, turn};
 
 pub(super) const STREAM: &str = "/sse";
@@ -56,7 +56,7 @@ impl EventStreams {
 /// GET: opens a connection. Its first event tells where to post.
 pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Result<Response<Body>, Refusal> {
     let principal: Option<Principal> = parts.extensions.get().cloned();
-    let link = shared.pipe_link();
+    let link = shared.pipe_link(principal.clone());
     let id = {
         let mut open = shared.event_streams.lock();
         if open.len() >= shared.options.sessions {

@@ -92,6 +92,12 @@ impl Endpoint {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
+        if !address.ip().is_loopback() && !self.server.shares_state() {
+            tracing::warn!(
+                "the key for the state of rounds is random: with more than one process, choose one \
+                 with `request_state`"
+            );
+        }
         #[cfg(feature = "tls")]
         let tls = self.tls.clone();
         let service = self.service();

@@ -33,4 +33,4 @@ pub use events::{EventStore, MemoryEvents, StreamId};
 pub use listener::Listening;
 #[cfg(unix)]
 pub use listener::serve;
-pub use service::{HttpService, Principal};
+pub use service::HttpService;

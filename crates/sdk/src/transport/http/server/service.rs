@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use belay_protocol::engine::{Ledger, Shutdown};
 use belay_protocol::jsonrpc::{self, DecodeError, DecodeFault, Message, RawJson};
 use belay_protocol::types::legacy::Initialize;
+use belay_protocol::types::modern::Listen;
 use belay_protocol::types::{Era, ProtocolVersion, Request as _, meta_key};
 use bytes::{Buf, Bytes};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -23,29 +24,7 @@ use super::body::{Body, Stall};
 use super::refusal::Refusal;
 use super::shared::{Owner, Shared};
 use super::{door, event_stream, exchange, session};
-
-/// Who makes a request, as somebody in front of this service has found out: put it into the
-/// request's extensions. A legacy session can only be used by whoever opened it.
-///
-/// ```
-/// let mut request = http::Request::new(());
-/// request.extensions_mut().insert(belay::http::Principal::new("alice"));
-/// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Principal(Arc<str>);
-
-impl Principal {
-    /// Somebody, by a name that nobody else has.
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self(name.into())
-    }
-}
-
-impl fmt::Debug for Principal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Principal(…)")
-    }
-}
+use crate::Principal;
 
 /// A server as a service of hyper's or axum's: cheap to clone, and all clones are the same server.
 ///
@@ -282,6 +261,7 @@ impl HttpService {
         B::Data: Buf,
     {
         let (shared, headers) = (self.shared(), &parts.headers);
+        let principal: Option<&Principal> = parts.extensions.get();
         door::check_accept(headers)?;
         let options = &shared.options;
         let body = self.body(headers, body).await?;
@@ -290,20 +270,22 @@ impl HttpService {
         }
         let message = jsonrpc::decode(&body, options.depth);
         if let Ok(Message::Request(request)) = &message {
-            let checked = shared.check_room();
+            let checked = match request.method == *Listen::METHOD {
+                true => shared.check_open(),
+                false => shared.check_room(),
+            };
             checked.map_err(|refusal| refusal.about(&request.id))?;
         }
         let said = Said::by(&message);
         match Kind::of(headers, &message, &said) {
             Kind::Modern => {
                 check_modern(headers, &message, &said)?;
-                let link = shared.modern_link(self.gate());
+                let link = shared.modern_link(self.gate(), principal.cloned());
                 Ok(exchange::serve(shared, link, Era::Modern, message).await)
             }
             Kind::Initialize if !options.sessionless => {
                 check_version(headers)?;
-                let principal = parts.extensions.get().cloned();
-                session::open(shared, principal, message).await
+                session::open(shared, principal.cloned(), message).await
             }
             Kind::Session if !options.sessionless => {
                 let session = self.session(parts)?;
@@ -313,14 +295,14 @@ impl HttpService {
                 let version = check_version(headers)?;
                 let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
                 let link = match is_initialize(&message) {
-                    true => shared.modern_link(self.gate()),
-                    false => shared.lone_link(version, self.gate()),
+                    true => shared.modern_link(self.gate(), principal.cloned()),
+                    false => shared.lone_link(version, self.gate(), principal.cloned()),
                 };
                 Ok(exchange::serve(shared, link, Era::Legacy, message).await)
             }
             // An engine that knows of no handshake tells requests what they lack.
             _ if matches!(message, Ok(Message::Request(_)) | Err(_)) => {
-                let link = shared.modern_link(self.gate());
+                let link = shared.modern_link(self.gate(), principal.cloned());
                 Ok(exchange::serve(shared, link, Era::Modern, message).await)
             }
             _ => {

@@ -27,8 +27,8 @@ use super::body::{Body, Events};
 use super::events::{Numbering, parse_event_id};
 use super::exchange::{answer, ended, is_last, stream};
 use super::refusal::{self, Refusal};
-use super::service::Principal;
 use super::shared::Shared;
+use crate::Principal;
 use crate::driver::{Carried, Driven, Link, Turn, Until, turn};
 use crate::server::Entry;
 
@@ -147,7 +147,7 @@ pub(super) async fn open(
         let id = SessionId::random()?;
         let session = Arc::new(Session {
             id: id.clone(),
-            link: shared.session_link(),
+            link: shared.session_link(principal.clone()),
             principal,
             saying: Arc::default(),
             open: AtomicUsize::new(0),

@@ -18,11 +18,11 @@ use super::events::EventStore;
 use super::patience::Patience;
 use super::refusal::Refusal;
 use super::session::Sessions;
-use crate::driver::{App, Link};
+use crate::Principal;
+use crate::driver::{App, Link, Surroundings};
 use crate::server::{Books, Server};
 
 pub(super) struct Shared {
-    server: Server,
     pub(super) app: Arc<dyn App>,
     pub(super) options: Options,
     pub(super) events: Arc<dyn EventStore>,
@@ -38,6 +38,8 @@ pub(super) struct Shared {
     /// What engines are told, made once.
     configs: Configs,
     in_flight: Arc<Semaphore>,
+    /// Streams of news, which are counted by themselves (**bounded**).
+    listens: Arc<Semaphore>,
     pub(super) books: Books,
     streams: Arc<AtomicUsize>,
 }
@@ -73,12 +75,12 @@ impl Shared {
             configs: Configs {
                 alone: alone.collect(),
                 modern: Arc::new(config.clone()),
-                legacy: Arc::new(config),
+                legacy: Arc::new(config.clone()),
                 pipe: Arc::new(server.config(Wire::Pipe)),
             },
             in_flight: Arc::new(Semaphore::new(options.in_flight)),
+            listens: Arc::new(Semaphore::new(config.limits.listens)),
             books: server.books(),
-            server,
             options,
             events,
             sessions: Sessions::default(),
@@ -88,8 +90,12 @@ impl Shared {
     }
 
     /// The link of a modern POST.
-    pub(super) fn modern_link(&self, connection: Option<&Arc<Semaphore>>) -> Arc<Link> {
-        self.link(&self.configs.modern, connection)
+    pub(super) fn modern_link(
+        &self,
+        connection: Option<&Arc<Semaphore>>,
+        principal: Option<Principal>,
+    ) -> Arc<Link> {
+        self.link(&self.configs.modern, connection, principal)
     }
 
     /// The link of a POST of a legacy client without a session.
@@ -97,29 +103,41 @@ impl Shared {
         &self,
         version: ProtocolVersion,
         connection: Option<&Arc<Semaphore>>,
+        principal: Option<Principal>,
     ) -> Arc<Link> {
         let config = self.configs.alone.get(&version);
-        self.link(config.unwrap_or(&self.configs.legacy), connection)
+        self.link(
+            config.unwrap_or(&self.configs.legacy),
+            connection,
+            principal,
+        )
     }
 
-    /// The link of a legacy session. It is told when something that the server offers changes.
-    pub(super) fn session_link(&self) -> Arc<Link> {
-        let link = self.link(&self.configs.legacy, None);
-        self.server.tools().serve_on(&link);
-        link
+    /// The link of a legacy session.
+    pub(super) fn session_link(&self, principal: Option<Principal>) -> Arc<Link> {
+        self.link(&self.configs.legacy, None, principal)
     }
 
     /// The link of an event stream of 2024-11-05.
-    pub(super) fn pipe_link(&self) -> Arc<Link> {
-        let link = self.link(&self.configs.pipe, None);
-        self.server.tools().serve_on(&link);
-        link
+    pub(super) fn pipe_link(&self, principal: Option<Principal>) -> Arc<Link> {
+        self.link(&self.configs.pipe, None, principal)
     }
 
-    fn link(&self, config: &Arc<Config>, connection: Option<&Arc<Semaphore>>) -> Arc<Link> {
+    fn link(
+        &self,
+        config: &Arc<Config>,
+        connection: Option<&Arc<Semaphore>>,
+        principal: Option<Principal>,
+    ) -> Arc<Link> {
         let gates = std::iter::once(&self.in_flight).chain(connection);
-        let (tasks, stats) = (self.tasks.clone(), self.books.stats());
-        Link::within(config.clone(), tasks, gates.cloned().collect(), stats)
+        let surroundings = Surroundings {
+            tasks: self.tasks.clone(),
+            gates: gates.cloned().collect(),
+            listens: Some(self.listens.clone()),
+            stats: self.books.stats(),
+            principal,
+        };
+        Link::within(config.clone(), surroundings)
     }
 
     /// Whether anything is taken at all.

@@ -1,5 +1,8 @@
 //! What a handler is given besides its arguments.
 
+#[cfg(feature = "server")]
+mod asking;
+
 use std::any::{Any, TypeId};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -17,9 +20,14 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::Call;
 use crate::call::Route;
 use crate::driver::{Link, Presence, Request, StopToken};
+#[cfg(feature = "server")]
+use crate::server::{Rounds, Service, Standing};
+use crate::{Call, Principal};
+
+#[cfg(feature = "server")]
+pub use asking::{Asking, InputError};
 
 /// A request that is being handled: who asks, whether they still wait, and how to speak to them.
 ///
@@ -41,21 +49,29 @@ struct Inner {
     over: AtomicBool,
     extensions: Mutex<Vec<(TypeId, Arc<dyn Any + Send + Sync>)>>,
     deadline: OnceLock<Instant>,
+    /// The server that handles it, if a server does.
+    #[cfg(feature = "server")]
+    service: Option<Arc<Service>>,
+    /// What it asks, where it may.
+    #[cfg(feature = "server")]
+    rounds: OnceLock<Rounds>,
 }
 
 impl Context {
     pub(crate) fn new(request: Request) -> Self {
+        let inner = Inner::new(request);
         Self {
-            inner: Arc::new(Inner {
-                children: OnceLock::new(),
-                over: AtomicBool::new(false),
-                link: request.link,
-                incoming: request.incoming,
-                stop: request.stop,
-                presence: request.presence,
-                extensions: Mutex::default(),
-                deadline: OnceLock::new(),
-            }),
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// For a request to a server.
+    #[cfg(feature = "server")]
+    pub(crate) fn served(request: Request, service: Arc<Service>) -> Self {
+        let mut inner = Inner::new(request);
+        inner.service = Some(service);
+        Self {
+            inner: Arc::new(inner),
         }
     }
 
@@ -121,8 +137,8 @@ impl Context {
         }
     }
 
-    /// Sends a log message to the caller. A modern caller gets it only if it asked for messages of
-    /// this level.
+    /// Sends a log message to the caller. A modern caller gets it only if its request asked for
+    /// messages of this level, a legacy one from the level on that it has set, or from `info`.
     ///
     /// # Cancel safety
     ///
@@ -138,6 +154,11 @@ impl Context {
     fn wants(&self, level: LoggingLevel) -> bool {
         use belay_protocol::types::meta_key::LOG_LEVEL;
         match self.era() {
+            #[cfg(feature = "server")]
+            Era::Legacy => self
+                .standing()
+                .is_none_or(|standing| level >= standing.level()),
+            #[cfg(not(feature = "server"))]
             Era::Legacy => true,
             Era::Modern => {
                 let wanted: Option<LoggingLevel> = self.meta().get(LOG_LEVEL).ok().flatten();
@@ -147,14 +168,18 @@ impl Context {
     }
 
     async fn notify<N: Notification>(&self, params: &N) {
-        let Ok(params) = RawJson::encode(params) else {
-            return;
-        };
+        if let Ok(params) = RawJson::encode(params) {
+            self.say(N::METHOD, &params).await;
+        }
+    }
+
+    /// Says something on behalf of this request.
+    pub(crate) async fn say(&self, method: &str, params: &RawJson) {
         let key = Some(self.inner.incoming.key);
-        let said = self.inner.link.notify(key, N::METHOD, Some(&params));
+        let said = self.inner.link.notify(key, method, Some(params));
         tokio::task::coop::consume_budget().await;
         if let Err(error) = said.await {
-            tracing::debug!(%error, method = N::METHOD, "a notification was not sent");
+            tracing::debug!(%error, method, "a notification was not sent");
         }
     }
 
@@ -231,6 +256,11 @@ impl Context {
         }
     }
 
+    /// Who asks, if somebody in front of this server has found out.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.inner.link.principal()
+    }
+
     /// How much time this handler has left, if that is known: its tool has a timeout.
     pub fn time_left(&self) -> Option<Duration> {
         let deadline = self.inner.deadline.get()?;
@@ -289,6 +319,38 @@ impl Context {
         }
     }
 
+    /// The parameters, decoded; the problem names what is wrong with them.
+    #[cfg(feature = "server")]
+    pub(crate) fn decode_params<P: DeserializeOwned>(
+        &self,
+    ) -> Result<P, belay_protocol::jsonrpc::ErrorObject> {
+        use belay_protocol::types::error_code::INVALID_PARAMS;
+        let empty = RawJson::empty_object();
+        let params = self.params().unwrap_or(&empty);
+        params.decode().map_err(|error| {
+            let problem = format!("{}: {error}", self.method());
+            belay_protocol::jsonrpc::ErrorObject::new(INVALID_PARAMS, problem)
+        })
+    }
+
+    /// What the client of this legacy link has said once and for all.
+    #[cfg(feature = "server")]
+    pub(crate) fn standing(&self) -> Option<Arc<Standing>> {
+        let service = self.inner.service.as_ref()?;
+        service.standing(&self.inner.link)
+    }
+
+    /// What this request asks, where it may.
+    #[cfg(feature = "server")]
+    pub(crate) fn rounds(&self) -> Option<&Rounds> {
+        self.inner.rounds.get()
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn set_rounds(&self, rounds: Rounds) -> &Rounds {
+        self.inner.rounds.get_or_init(|| rounds)
+    }
+
     /// Ends, when it is dropped, what was spawned through this context.
     pub(crate) fn children(&self) -> Children {
         Children(self.inner.clone())
@@ -296,6 +358,23 @@ impl Context {
 }
 
 impl Inner {
+    fn new(request: Request) -> Self {
+        Self {
+            children: OnceLock::new(),
+            over: AtomicBool::new(false),
+            link: request.link,
+            incoming: request.incoming,
+            stop: request.stop,
+            presence: request.presence,
+            extensions: Mutex::default(),
+            deadline: OnceLock::new(),
+            #[cfg(feature = "server")]
+            service: None,
+            #[cfg(feature = "server")]
+            rounds: OnceLock::new(),
+        }
+    }
+
     fn children(&self) -> CancellationToken {
         let make = || self.stop.token().child_token();
         let children = self.children.get_or_init(make).clone();

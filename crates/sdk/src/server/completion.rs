@@ -1,0 +1,93 @@
+//! What an argument could be, while somebody types it.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use belay_protocol::jsonrpc::ErrorObject;
+use belay_protocol::types::{CompleteParams, CompleteResult, Completion, Reference, error_code};
+
+use super::{Prompts, Resources};
+use crate::context::Context;
+use crate::driver::BoxFuture;
+
+/// What somebody is typing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Typed {
+    /// The argument.
+    pub argument: String,
+    /// What was typed so far.
+    pub value: String,
+    /// Other arguments, which are settled.
+    pub settled: BTreeMap<String, String>,
+}
+
+/// Says what an argument could be.
+#[derive(Clone)]
+pub(super) struct Completer(Arc<dyn Fn(Context, Typed) -> BoxFuture<Completion> + Send + Sync>);
+
+impl Completer {
+    pub(super) fn new<F, Fut, I>(completer: F) -> Self
+    where
+        F: Fn(Context, Typed) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = I> + Send + 'static,
+        I: IntoIterator,
+        I::Item: Into<String>,
+    {
+        Self(Arc::new(move |cx, typed| {
+            let running = completer(cx, typed);
+            Box::pin(async move { Completion::of(running.await) })
+        }))
+    }
+}
+
+/// The completers of a prompt or a template, by argument.
+#[derive(Clone, Default)]
+pub(super) struct Completers(BTreeMap<String, Completer>);
+
+impl Completers {
+    pub(super) fn add(&mut self, argument: impl Into<String>, completer: Completer) {
+        self.0.insert(argument.into(), completer);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What an argument could be. Nobody knows of one that has no completer.
+    pub(super) async fn complete(
+        &self,
+        cx: &Context,
+        typed: Typed,
+    ) -> Result<Completion, ErrorObject> {
+        match self.0.get(&typed.argument) {
+            Some(completer) => Ok((completer.0)(cx.clone(), typed).await),
+            None => Ok(Completion::new([])),
+        }
+    }
+}
+
+/// `completion/complete`.
+pub(super) async fn complete(
+    cx: &Context,
+    prompts: &Prompts,
+    resources: &Resources,
+) -> Result<CompleteResult, ErrorObject> {
+    let params: CompleteParams = cx.decode_params()?;
+    let context = params.context;
+    let typed = Typed {
+        argument: params.argument.name,
+        value: params.argument.value,
+        settled: context.and_then(|it| it.arguments).unwrap_or_default(),
+    };
+    let completion = match params.reference {
+        Reference::Prompt(prompt) => prompts.complete(cx, &prompt.name, typed).await?,
+        Reference::Resource(resource) => resources.complete(cx, &resource.uri, typed).await?,
+        _ => {
+            let problem = "`ref`: `type` must be `ref/prompt` or `ref/resource`";
+            return Err(ErrorObject::new(error_code::INVALID_PARAMS, problem));
+        }
+    };
+    Ok(CompleteResult::new(completion))
+}

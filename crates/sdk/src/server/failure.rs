@@ -1,0 +1,98 @@
+//! Why a resource or a prompt could not be given.
+
+use std::fmt;
+
+use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+use belay_protocol::types::{Era, ResourceNotFoundData, error_code};
+
+/// Why a resource could not be read, or a prompt not be given. The caller gets an error.
+///
+/// Any error becomes one, so `?` works. Its message is shown to the caller, so it should not hold
+/// secrets.
+///
+/// ```
+/// use belay::Failure;
+///
+/// fn read(id: &str) -> Result<String, Failure> {
+///     let number: u32 = id.parse().map_err(|_| Failure::not_found())?;
+///     Ok(std::fs::read_to_string(format!("/data/{number}"))?)
+/// }
+/// assert!(read("x").unwrap_err().is_not_found());
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct Failure(Kind);
+
+#[derive(Clone, PartialEq, Debug)]
+enum Kind {
+    NotFound,
+    Invalid(String),
+    Failed(String),
+    Refused(ErrorObject),
+}
+
+impl Failure {
+    /// In one's own words: something went wrong here.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(Kind::Failed(message.into()))
+    }
+
+    /// There is no such resource.
+    pub fn not_found() -> Self {
+        Self(Kind::NotFound)
+    }
+
+    /// What was asked for makes no sense.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self(Kind::Invalid(message.into()))
+    }
+
+    /// With a code of one's own.
+    pub fn refused(error: ErrorObject) -> Self {
+        Self(Kind::Refused(error))
+    }
+
+    /// Whether it says that there is no such resource.
+    pub fn is_not_found(&self) -> bool {
+        self.0 == Kind::NotFound
+    }
+
+    /// As the caller gets it.
+    pub(super) fn into_error(self, era: Era, uri: Option<&str>) -> ErrorObject {
+        match self.0 {
+            Kind::NotFound => not_found(era, uri),
+            Kind::Invalid(problem) => ErrorObject::new(error_code::INVALID_PARAMS, problem),
+            Kind::Failed(problem) => ErrorObject::new(error_code::INTERNAL_ERROR, problem),
+            Kind::Refused(error) => error,
+        }
+    }
+}
+
+/// The message, and those of its causes.
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(super::tool_error::chain(&error))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::NotFound => f.write_str("not found"),
+            Kind::Invalid(problem) | Kind::Failed(problem) => f.write_str(problem),
+            Kind::Refused(error) => error.fmt(f),
+        }
+    }
+}
+
+/// No such resource. The eras have a code each.
+pub(super) fn not_found(era: Era, uri: Option<&str>) -> ErrorObject {
+    let code = match era {
+        Era::Legacy => error_code::LEGACY_RESOURCE_NOT_FOUND,
+        Era::Modern => error_code::INVALID_PARAMS,
+    };
+    let error = ErrorObject::new(code, "resource not found");
+    match uri.map(|uri| RawJson::encode(&ResourceNotFoundData::new(uri))) {
+        Some(Ok(data)) => error.with_data(data),
+        _ => error,
+    }
+}

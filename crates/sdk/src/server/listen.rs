@@ -1,0 +1,59 @@
+//! `subscriptions/listen`: tells a modern client what it wants to know, until somebody ends it.
+
+use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+use belay_protocol::types::modern::{AcknowledgedParams, ListenParams, SubscriptionFilter};
+use belay_protocol::types::{Meta, Notification as _, error_code, meta_key};
+
+use super::Service;
+use super::mailbox::Mailbox;
+use super::standing::notification;
+use crate::context::Context;
+use crate::driver::Answer;
+
+/// One stream may be about so many resources.
+const RESOURCES: usize = 1024;
+
+/// Tells until it is dropped: the caller has gone, or the server shuts down. In that case the engine
+/// has given the last word.
+pub(super) async fn listen(service: &Service, cx: &Context) -> Answer {
+    let params: ListenParams = cx.decode_params()?;
+    let filter = agreed(service, params.notifications)?;
+    let mut meta = Meta::default();
+    meta.set(meta_key::SUBSCRIPTION_ID, cx.id())
+        .map_err(internal)?;
+    let meta = RawJson::encode(&meta).map_err(internal)?;
+    // First this, then the word that it is so: what happens in between is not missed.
+    let listener = service.changes.listen(Mailbox::for_filter(&filter));
+    let acknowledged = RawJson::encode(&AcknowledgedParams::new(filter)).map_err(internal)?;
+    let tagged = acknowledged.with_member("_meta", &meta);
+    cx.say(AcknowledgedParams::METHOD, &tagged).await;
+    loop {
+        let news = listener.mailbox.next().await;
+        let (method, params) = notification(&news);
+        let params = params.unwrap_or(RawJson::empty_object());
+        cx.say(method, &params.with_member("_meta", &meta)).await;
+    }
+}
+
+/// What of it there is here.
+fn agreed(
+    service: &Service,
+    wanted: SubscriptionFilter,
+) -> Result<SubscriptionFilter, ErrorObject> {
+    if wanted.uris().len() > RESOURCES {
+        let problem = format!("one stream is about at most {RESOURCES} resources");
+        return Err(ErrorObject::new(error_code::INVALID_PARAMS, problem));
+    }
+    let resources = service.resources.is_offered();
+    let if_any = |wanted: Option<bool>, offered: bool| wanted.filter(|wanted| *wanted && offered);
+    let mut agreed = SubscriptionFilter::new();
+    agreed.tools_list_changed = if_any(wanted.tools_list_changed, service.tools.is_offered());
+    agreed.prompts_list_changed = if_any(wanted.prompts_list_changed, service.prompts.is_offered());
+    agreed.resources_list_changed = if_any(wanted.resources_list_changed, resources);
+    agreed.resource_subscriptions = wanted.resource_subscriptions.filter(|_| resources);
+    Ok(agreed)
+}
+
+fn internal(error: serde_json::Error) -> ErrorObject {
+    ErrorObject::new(error_code::INTERNAL_ERROR, error.to_string())
+}

@@ -1,0 +1,147 @@
+//! Method to handler: what is behind all layers.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+use belay_protocol::types::legacy::{SetLevel, SetLevelParams, Subscribe, Unsubscribe};
+use belay_protocol::types::modern::Listen;
+use belay_protocol::types::{
+    CallTool, Complete, EmptyResult, Era, GetPrompt, Implementation, ListPrompts,
+    ListResourceTemplates, ListResources, ListTools, Meta, ReadResource, Request as _, ResultType,
+    error_code, meta_key,
+};
+
+use super::books::Books;
+use super::caching::{CacheHint, Caching};
+use super::changes::Changes;
+use super::reply::Reply;
+use super::rounds::{RequestState, Rounds, Run};
+use super::standing::Standing;
+use super::{Prompts, Resources, Tools, completion, listen};
+use crate::context::Context;
+use crate::driver::{Answer, Link};
+
+/// What a server offers, and how it answers.
+pub(crate) struct Service {
+    pub(super) info: Implementation,
+    /// The `_meta` of a modern result that has none of its own: who we are, written once.
+    pub(super) signature: RawJson,
+    pub(super) tools: Tools,
+    pub(super) resources: Resources,
+    pub(super) prompts: Prompts,
+    pub(super) changes: Changes,
+    pub(super) books: Books,
+    pub(super) caching: Caching,
+    pub(super) page_size: Option<usize>,
+    pub(super) state: RequestState,
+}
+
+impl Service {
+    pub(super) async fn handle(&self, cx: &Context) -> Answer {
+        let page = self.page_size;
+        let (tools, resources, prompts) = (&self.tools, &self.resources, &self.prompts);
+        match (cx.method(), cx.era()) {
+            (ListTools::METHOD, _) if tools.is_offered() => self.listed(cx, tools.list(cx, page)?),
+            (CallTool::METHOD, _) if tools.is_offered() => self.in_rounds(cx, tools.call(cx)).await,
+            (ListResources::METHOD, _) if resources.is_offered() => {
+                self.listed(cx, resources.list(cx, page)?)
+            }
+            (ListResourceTemplates::METHOD, _) if resources.is_offered() => {
+                self.listed(cx, resources.list_templates(cx, page)?)
+            }
+            (ReadResource::METHOD, _) if resources.is_offered() => {
+                self.in_rounds(cx, resources.read(cx)).await
+            }
+            (ListPrompts::METHOD, _) if prompts.is_offered() => {
+                self.listed(cx, prompts.list(cx, page)?)
+            }
+            (GetPrompt::METHOD, _) if prompts.is_offered() => {
+                self.in_rounds(cx, prompts.get(cx)).await
+            }
+            (Complete::METHOD, _) if self.completes() => {
+                let result = completion::complete(cx, prompts, resources).await?;
+                self.reply(cx, result, &CacheHint::none())
+            }
+            (Listen::METHOD, Era::Modern) => listen::listen(self, cx).await,
+            (Subscribe::METHOD, Era::Legacy) if resources.is_offered() => {
+                self.reply(cx, resources.subscribe(cx)?, &CacheHint::none())
+            }
+            (Unsubscribe::METHOD, Era::Legacy) if resources.is_offered() => {
+                self.reply(cx, resources.unsubscribe(cx)?, &CacheHint::none())
+            }
+            (SetLevel::METHOD, Era::Legacy) => self.reply(cx, set_level(cx)?, &CacheHint::none()),
+            (other, _) => {
+                let problem = format!("no such method: {other}");
+                Err(ErrorObject::new(error_code::METHOD_NOT_FOUND, problem))
+            }
+        }
+    }
+
+    pub(super) fn completes(&self) -> bool {
+        self.prompts.completes() || self.resources.completes()
+    }
+
+    /// What the client of a legacy link has said once and for all.
+    pub(crate) fn standing(&self, link: &Arc<Link>) -> Option<Arc<Standing>> {
+        self.books.standing(link)
+    }
+
+    /// Runs a handler that may ask its client something.
+    async fn in_rounds<R: Reply>(
+        &self,
+        cx: &Context,
+        handler: impl Future<Output = Result<R, ErrorObject>>,
+    ) -> Answer {
+        let rounds = cx.set_rounds(Rounds::of(cx, &self.state)?);
+        match rounds.run(cx, &self.state, handler).await? {
+            Run::Done(result) => self.reply(cx, result, &self.caching.reads),
+            Run::InputRequired(result) => self.reply(cx, *result, &CacheHint::none()),
+        }
+    }
+
+    fn listed(&self, cx: &Context, result: impl Reply) -> Answer {
+        self.reply(cx, result, &self.caching.lists)
+    }
+
+    /// A result, as its era wants to see it.
+    fn reply<R: Reply>(&self, cx: &Context, mut result: R, hint: &CacheHint) -> Answer {
+        let encode = |result: &R| {
+            RawJson::encode(result).map_err(|error| {
+                let problem = format!("the result cannot be written as JSON: {error}");
+                ErrorObject::new(error_code::INTERNAL_ERROR, problem)
+            })
+        };
+        if cx.era() == Era::Legacy {
+            result.make_legacy();
+            return encode(&result);
+        }
+        let marks = result.marks();
+        marks.result_type.get_or_insert(ResultType::Complete);
+        if let Some((millis, scope)) = marks.hint {
+            hint.mark(millis, scope);
+        }
+        match marks.meta {
+            None => Ok(encode(&result)?.with_member("_meta", &self.signature)),
+            Some(meta) => {
+                self.sign(meta);
+                encode(&result)
+            }
+        }
+    }
+
+    /// Says who we are.
+    fn sign(&self, meta: &mut Meta) {
+        // Our own name is always valid JSON.
+        let _ = meta.set(meta_key::SERVER_INFO, &self.info);
+    }
+}
+
+/// Legacy: from which level on a session wants log messages.
+fn set_level(cx: &Context) -> Result<EmptyResult, ErrorObject> {
+    let params: SetLevelParams = cx.decode_params()?;
+    if let Some(standing) = cx.standing() {
+        standing.set_level(params.level);
+    }
+    Ok(EmptyResult::new())
+}

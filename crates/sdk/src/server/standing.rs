@@ -1,0 +1,93 @@
+//! What a legacy client has said once and for all: a modern one says it with each request.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belay_protocol::jsonrpc::RawJson;
+use belay_protocol::types::{
+    LoggingLevel, Notification as _, PromptListChangedParams, ResourceListChangedParams,
+    ResourceUpdatedParams, ToolListChangedParams,
+};
+use tokio::runtime::Handle;
+
+use super::mailbox::{List, Mailbox, News};
+use crate::driver::Link;
+
+/// What the client of one link wants.
+pub(crate) struct Standing {
+    level: Mutex<LoggingLevel>,
+    news: Mailbox,
+    /// Somebody is telling them.
+    telling: AtomicBool,
+}
+
+impl Default for Standing {
+    fn default() -> Self {
+        Self {
+            // Whoever wants more, or less, says so.
+            level: Mutex::new(LoggingLevel::Info),
+            news: Mailbox::for_lists(),
+            telling: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Standing {
+    /// From which level on it wants log messages.
+    pub(crate) fn level(&self) -> LoggingLevel {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_level(&self, level: LoggingLevel) {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
+    }
+
+    /// Wants to know of a resource. False if these are too many.
+    pub(super) fn subscribe(&self, uri: &str, most: usize) -> bool {
+        self.news.subscribe(uri, most)
+    }
+
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        self.news.unsubscribe(uri);
+    }
+
+    /// Tells it, as soon as there is room.
+    pub(super) fn tell(self: &Arc<Self>, link: &Arc<Link>, news: &News, runtime: &Handle) {
+        if !self.news.put(news) || self.telling.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (this, weak) = (self.clone(), Arc::downgrade(link));
+        let telling = async move {
+            loop {
+                while let Some(news) = this.news.take() {
+                    let Some(link) = weak.upgrade() else {
+                        return;
+                    };
+                    let (method, params) = notification(&news);
+                    if let Err(error) = link.notify(None, method, params.as_ref()).await {
+                        tracing::debug!(%error, method, "news were not told");
+                    }
+                }
+                this.telling.store(false, Ordering::SeqCst);
+                // Something may have come between the last look and this.
+                if this.news.is_empty() || this.telling.swap(true, Ordering::SeqCst) {
+                    return;
+                }
+            }
+        };
+        link.tasks().spawn_on(telling, runtime);
+    }
+}
+
+/// News as they are told.
+pub(super) fn notification(news: &News) -> (&'static str, Option<RawJson>) {
+    match news {
+        News::Listed(List::Tools) => (ToolListChangedParams::METHOD, None),
+        News::Listed(List::Prompts) => (PromptListChangedParams::METHOD, None),
+        News::Listed(List::Resources) => (ResourceListChangedParams::METHOD, None),
+        News::Updated(uri) => {
+            let params = RawJson::encode(&ResourceUpdatedParams::new(uri.clone()));
+            (ResourceUpdatedParams::METHOD, params.ok())
+        }
+    }
+}
