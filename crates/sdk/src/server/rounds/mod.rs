@@ -46,6 +46,8 @@ struct Inner {
     memory: Memory,
     /// What came with this request.
     responses: Map<String, Value>,
+    /// There was a round before.
+    asked_before: bool,
     /// What is asked in this round.
     asked: Named<InputRequest>,
     /// How often each name was used in this run.
@@ -169,6 +171,7 @@ impl Inner {
             let Some(sealed) = sealed.as_text() else {
                 return Err(invalid("`requestState` must be a string"));
             };
+            self.asked_before = true;
             let opened = state.open(&bound(cx)?, &sealed)?;
             self.memory = serde_json::from_slice(&opened).map_err(|error| {
                 let problem = format!("`requestState` was sealed by another version: {error}");
@@ -184,6 +187,8 @@ impl Inner {
     }
 
     fn answer(&mut self, name: Option<String>, question: InputRequest) -> Option<Value> {
+        // A client may know the question by its name, and answer it before it is asked.
+        let anticipated = name.is_some() && !self.asked_before;
         let name = self.unique(name.unwrap_or_else(|| "input".to_owned()));
         let digest = digest_of(&question).short();
         self.used.insert(name.clone());
@@ -192,7 +197,7 @@ impl Inner {
         {
             return Some(answer.clone());
         }
-        if self.memory.pending.get(&name) == Some(&digest)
+        if (anticipated || self.memory.pending.get(&name) == Some(&digest))
             && let Some(answer) = self.responses.get(&name).cloned()
         {
             self.memory.answers.insert(name, (digest, answer.clone()));
