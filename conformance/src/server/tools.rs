@@ -74,7 +74,7 @@ pub(super) fn offer(server: Server) -> Server {
         .tool(
             Tool::new(
                 "test_custom_header",
-                |_: Context, it: InHeader| async move { it.value.unwrap_or_default() },
+                |_: Context, it: InHeader| async move { it.value },
             )
             .description("Is told in a header, too."),
         )
@@ -135,8 +135,9 @@ async fn asks_model(cx: Context, (): ()) -> Result<String, ToolError> {
 
 #[derive(Deserialize, JsonSchema)]
 struct InHeader {
+    #[serde(default)]
     #[schemars(extend("x-mcp-header" = "Value"))]
-    value: Option<String>,
+    value: String,
 }
 
 /// As the suite wants to see it again, to the letter.

@@ -5,7 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use belay_protocol::engine::{By, Clock, LossKind, Outcome, Sent};
-use belay_protocol::jsonrpc::ErrorObject;
+use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+use belay_protocol::types::modern::InputRequiredResult;
 
 /// Why a call gave no result.
 ///
@@ -31,8 +32,26 @@ enum Inner {
     BadResult(serde_json::Error),
     /// What was to be sent could not be written as JSON.
     BadParams(serde_json::Error),
+    /// A list goes on and on.
+    #[cfg(feature = "client")]
+    TooManyPages(usize),
+    /// The peer needs input first, and did not get it.
+    #[cfg(feature = "client")]
+    Unanswered(Outcome, Unanswered),
     /// A transport could not be opened.
     Connect(String, Option<Box<dyn StdError + Send + Sync>>),
+}
+
+/// Why a server did not get what it needs.
+#[cfg(feature = "client")]
+#[derive(Debug)]
+pub(crate) enum Unanswered {
+    /// Nobody here answers such a question.
+    Nobody(String),
+    /// Whoever answers such a question failed.
+    Failed(String, ErrorObject),
+    /// It has asked in so many rounds, and asks again.
+    Rounds(u32),
 }
 
 /// The kinds of [`Error`], one for each way in which a call can end without a result.
@@ -69,6 +88,10 @@ impl Error {
                 Outcome::Lost { .. } => ErrorKind::Lost,
                 Outcome::Rejected(_) => ErrorKind::Rejected,
             },
+            #[cfg(feature = "client")]
+            Inner::Unanswered(..) => ErrorKind::InputRequired,
+            #[cfg(feature = "client")]
+            Inner::TooManyPages(_) => ErrorKind::Rejected,
             Inner::BadResult(_) => ErrorKind::Violated,
             Inner::BadParams(_) => ErrorKind::Rejected,
             Inner::Connect(..) => ErrorKind::Lost,
@@ -146,6 +169,10 @@ impl Error {
         match &*self.0 {
             Inner::Ended(outcome) => outcome.sent(),
             Inner::BadParams(_) | Inner::Connect(..) => Some(Sent::Never),
+            #[cfg(feature = "client")]
+            Inner::Unanswered(..) => None,
+            #[cfg(feature = "client")]
+            Inner::TooManyPages(_) => Some(Sent::Never),
             Inner::BadResult(_) => None,
         }
     }
@@ -159,8 +186,31 @@ impl Error {
     pub fn outcome(&self) -> Option<&Outcome> {
         match &*self.0 {
             Inner::Ended(outcome) => Some(outcome),
+            #[cfg(feature = "client")]
+            Inner::Unanswered(outcome, _) => Some(outcome),
             _ => None,
         }
+    }
+
+    /// What the peer needs first, if that is why there is no result.
+    pub fn input_required(&self) -> Option<InputRequiredResult> {
+        match self.outcome()? {
+            Outcome::InputRequired(asked) => asked.decode().ok(),
+            _ => None,
+        }
+    }
+
+    #[cfg(feature = "client")]
+    pub(crate) fn too_many_pages(most: usize) -> Self {
+        Self(Box::new(Inner::TooManyPages(most)))
+    }
+
+    #[cfg(feature = "client")]
+    pub(crate) fn unanswered(asked: RawJson, why: Unanswered) -> Self {
+        Self(Box::new(Inner::Unanswered(
+            Outcome::InputRequired(asked),
+            why,
+        )))
     }
 
     pub(crate) fn bad_result(error: serde_json::Error) -> Self {
@@ -227,6 +277,17 @@ impl fmt::Display for Error {
                 }
                 Outcome::Rejected(rejection) => write!(f, "rejected: {rejection}"),
             },
+            #[cfg(feature = "client")]
+            Inner::TooManyPages(most) => write!(f, "rejected: a list of more than {most} pages"),
+            #[cfg(feature = "client")]
+            Inner::Unanswered(_, why) => {
+                f.write_str("the peer needs input first: ")?;
+                match why {
+                    Unanswered::Nobody(method) => write!(f, "nobody here answers `{method}`"),
+                    Unanswered::Failed(method, _) => write!(f, "`{method}` failed here"),
+                    Unanswered::Rounds(count) => write!(f, "{count} rounds were not enough"),
+                }
+            }
             Inner::BadResult(_) => f.write_str("the peer's result does not fit"),
             Inner::BadParams(_) => f.write_str("the parameters cannot be written as JSON"),
             Inner::Connect(what, _) => f.write_str(what),
@@ -239,6 +300,10 @@ impl StdError for Error {
         match &*self.0 {
             Inner::Ended(Outcome::Lost { cause, .. }) => Some(cause),
             Inner::Ended(_) => None,
+            #[cfg(feature = "client")]
+            Inner::Unanswered(_, Unanswered::Failed(_, error)) => Some(error),
+            #[cfg(feature = "client")]
+            Inner::Unanswered(..) | Inner::TooManyPages(_) => None,
             Inner::BadResult(error) | Inner::BadParams(error) => Some(error),
             Inner::Connect(_, source) => {
                 let source = source.as_deref()?;

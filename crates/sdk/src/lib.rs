@@ -49,7 +49,7 @@ pub use call::{Call, Canceller, ClientLayer, InFlight, NextCall, Outgoing};
 #[cfg(feature = "client")]
 pub use client::supervise::{Restart, Supervision};
 #[cfg(feature = "client")]
-pub use client::{Client, ClientBuilder};
+pub use client::{Cache, Change, Client, ClientBuilder, ListenEnd, Paged, Pages, Subscription};
 pub use context::Context;
 #[cfg(feature = "server")]
 pub use context::{Asking, InputError};

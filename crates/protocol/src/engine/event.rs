@@ -107,7 +107,8 @@ pub enum Event {
     },
     /// The peer has told something.
     Notification {
-        /// The call of ours whose exchange it came on, where each call has its own.
+        /// The call of ours that it belongs to: where each call has an exchange of its own, the one
+        /// it came on; else the listen that it names.
         about: Option<CallId>,
         /// What.
         notification: Notification,

@@ -45,6 +45,8 @@ pub(super) enum Handshake {
     Probing {
         call: CallId,
         mode: Mode,
+        /// The server has named this revision when it refused another one. It does so once.
+        named: bool,
     },
     Initializing {
         call: CallId,
@@ -99,7 +101,7 @@ impl Engine {
             return self.connect_failed(Outcome::Lost { cause, sent });
         }
         match mode {
-            Mode::Auto | Mode::Modern => self.probe(now, mode),
+            Mode::Auto | Mode::Modern => self.probe(now, mode, None),
             Mode::Legacy => self.initialize(now, None),
         }
         self.settle(now);
@@ -122,10 +124,11 @@ impl Engine {
         }
     }
 
-    fn probe(&mut self, now: Time, mode: Mode) {
-        let Some(version) = self.spoken(Era::Modern, |_| true) else {
+    fn probe(&mut self, now: Time, mode: Mode, named: Option<ProtocolVersion>) {
+        let Some(version) = named.or_else(|| self.spoken(Era::Modern, |_| true)) else {
             return self.initialize(now, None);
         };
+        let named = named.is_some();
         self.standing_meta = Some(StandingMeta::new(&self.config.identity, version));
         let ask = Ask {
             idle: Wait::Forever,
@@ -133,7 +136,7 @@ impl Engine {
             ..Ask::new(Text::from_static(Discover::METHOD), RawJson::empty_object())
         };
         match self.open(now, &ask, Kind::Probe, Era::Modern) {
-            Ok(call) => self.handshake = Handshake::Probing { call, mode },
+            Ok(call) => self.handshake = Handshake::Probing { call, mode, named },
             Err(outcome) => self.connect_failed(outcome),
         }
     }
@@ -165,13 +168,15 @@ impl Engine {
             return;
         }
         match (self.handshake.clone(), outcome) {
-            (Handshake::Probing { mode, .. }, outcome) => self.probe_ended(now, mode, outcome),
+            (Handshake::Probing { mode, named, .. }, outcome) => {
+                self.probe_ended(now, mode, named, outcome);
+            }
             (_, Outcome::Answered(introduction)) => self.initialized(now, introduction),
             (_, outcome) => self.connect_failed(outcome),
         }
     }
 
-    fn probe_ended(&mut self, now: Time, mode: Mode, outcome: Outcome) {
+    fn probe_ended(&mut self, now: Time, mode: Mode, named: bool, outcome: Outcome) {
         let supported = match &outcome {
             Outcome::Answered(introduction) => introduction
                 .decode::<DiscoverResult>()
@@ -198,6 +203,9 @@ impl Engine {
             (Outcome::Answered(introduction), Some(version), _) => {
                 self.standing_meta = Some(StandingMeta::new(&self.config.identity, version));
                 self.connected(Handshake::Modern(version), version, introduction);
+            }
+            (Outcome::Refused(_), Some(version), _) if !named => {
+                self.probe(now, mode, Some(version));
             }
             (_, _, Some(version)) if mode == Mode::Auto => self.initialize(now, Some(version)),
             (Outcome::Answered(_), ..) => {

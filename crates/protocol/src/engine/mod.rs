@@ -183,10 +183,15 @@ impl Engine {
             Message::Notification(notification) => match &*notification.method {
                 CancelledParams::METHOD => self.handle_cancelled(now, exchange, &notification),
                 ProgressParams::METHOD => self.handle_progress(now, &notification),
-                _ => self.events.push_back(Event::Notification {
-                    about: self.call_on(exchange),
-                    notification,
-                }),
+                _ => {
+                    let listen = || self.listen_of(&notification);
+                    let about = self.call_on(exchange).or_else(listen);
+                    let event = Event::Notification {
+                        about,
+                        notification,
+                    };
+                    self.events.push_back(event);
+                }
             },
             Message::Unaddressed(error) => self.handle_unaddressed(now, exchange, error),
         }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use crate::jsonrpc::{Notification, RawJson, RequestId, Response};
-use crate::types::{Era, ProgressParams, ResultType};
+use crate::types::{Era, ProgressParams, ResultType, meta_key};
 
 use super::deadline::Timer;
 use super::planted::{Bug, planted};
+use super::requests::Kind;
 use super::rules;
 use super::{
     CallId, Clock, Closing, Engine, Event, ExchangeId, Outcome, Role, Sent, Time, Violation,
@@ -41,6 +42,21 @@ impl Engine {
         // What has not been written cannot be answered.
         let heard = call.sent != Sent::Never;
         (heard && (!own_only || call.exchange == exchange)).then_some(id)
+    }
+
+    /// The listen of ours that a notification names. On a pipe all of them share one exchange.
+    pub(super) fn listen_of(&self, notification: &Notification) -> Option<CallId> {
+        if !self.is_client() || !self.handshake.is_modern() {
+            return None;
+        }
+        let meta = notification.params.as_ref()?.field("_meta")?;
+        let id: RequestId = meta.field(meta_key::SUBSCRIPTION_ID)?.decode().ok()?;
+        let RequestId::Number(number) = id else {
+            return None;
+        };
+        let id = CallId(number);
+        let listens = self.requests.call(id)?.kind == Kind::Listen;
+        listens.then_some(id)
     }
 
     /// The peer has had its say: the call ends, and so does its exchange if it had one.

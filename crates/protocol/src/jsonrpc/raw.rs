@@ -170,6 +170,11 @@ impl RawJson {
         Self(text.into())
     }
 
+    /// The same in memory of its own, where it may be a part of something larger.
+    pub fn detached(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+
     /// The JSON text.
     pub fn as_str(&self) -> &str {
         str::from_utf8(&self.0).expect("invariant 1: the bytes are UTF-8")

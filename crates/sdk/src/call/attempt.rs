@@ -10,7 +10,7 @@ use belay_protocol::jsonrpc::RequestId;
 use tokio::sync::oneshot;
 
 use super::Canceller;
-use crate::driver::{Link, OnProgress};
+use crate::driver::{Link, Told};
 
 /// A request on its way. Dropping it gives it up (**drop-announces**).
 pub(crate) struct Attempt {
@@ -28,13 +28,8 @@ enum State {
 }
 
 impl Attempt {
-    pub(crate) fn begin(
-        link: Arc<Link>,
-        ask: Ask,
-        on_progress: Option<OnProgress>,
-        canceller: &Canceller,
-    ) -> Self {
-        let state = match canceller.begin(&link, ask, on_progress) {
+    pub(crate) fn begin(link: Arc<Link>, ask: Ask, told: Told, canceller: &Canceller) -> Self {
+        let state = match canceller.begin(&link, ask, told) {
             Ok((id, end)) => State::Waiting { id, end },
             Err(outcome) => State::Over(Some(outcome)),
         };

@@ -7,7 +7,7 @@ use belay_protocol::engine::{Ask, By, CallId, Outcome, Sent};
 use belay_protocol::jsonrpc::RequestId;
 use tokio::sync::{Notify, oneshot};
 
-use crate::driver::{Link, OnProgress, Reason};
+use crate::driver::{Link, Reason, Told};
 
 /// Cancels a call from elsewhere. The call then ends as cancelled by its caller.
 #[derive(Clone)]
@@ -73,12 +73,12 @@ impl Canceller {
         &self,
         link: &Arc<Link>,
         ask: Ask,
-        mut on_progress: Option<OnProgress>,
+        mut told: Told,
     ) -> Result<(CallId, oneshot::Receiver<Outcome>), Outcome> {
         let mut state = self.lock();
         state.look();
-        // If it does not begin, the callback is dropped after the lock: it is not ours.
-        let begun = link.begin(ask, &mut on_progress, state.cancelled.as_ref())?;
+        // If it does not begin, the callbacks are dropped after the lock: they are not ours.
+        let begun = link.begin(ask, &mut told, state.cancelled.as_ref())?;
         state.current = Some((link.clone(), begun.0));
         state.open = state.cancelled.is_none();
         Ok(begun)

@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use belay_protocol::engine::{Ask, Clock, Deadlines, Outcome, RequestKey, Wait};
 use belay_protocol::jsonrpc::{RawJson, Text};
-use belay_protocol::types::{Meta, ProgressParams};
+use belay_protocol::types::{ListTools, Meta, ProgressParams, Request as _};
 use tokio::time::Instant;
 
+#[cfg(feature = "client")]
+use super::rounds;
 use super::{Attempt, Canceller};
 use crate::Error;
-use crate::driver::{BoxFuture, LayerFuture, Link, OnProgress};
+#[cfg(feature = "client")]
+use crate::client::{Desk, PAGES};
+use crate::driver::{BoxFuture, LayerFuture, Link, OnNotice, OnProgress, Told};
 
 /// Something around every call that a client makes: for retries, tracing, credentials.
 ///
@@ -100,6 +104,9 @@ pub(crate) struct Outlet {
     pub(crate) layers: Vec<Arc<dyn ClientLayer>>,
     pub(crate) lines: Arc<dyn Lines>,
     pub(crate) deadlines: Deadlines,
+    /// What a client does by itself.
+    #[cfg(feature = "client")]
+    pub(crate) desk: Desk,
 }
 
 /// Where links come from.
@@ -135,14 +142,18 @@ pub(crate) struct Trip {
     idle: Wait,
     total: Option<(Duration, Instant)>,
     on_progress: Option<Arc<Mutex<OnProgress>>>,
+    on_notice: Option<OnNotice>,
+    /// What is known already is not good enough.
+    fresh: bool,
 }
 
 /// Makes a call by way of its layers.
 pub(super) async fn travel(
     outlet: Arc<Outlet>,
     ask: Ask,
-    on_progress: Option<OnProgress>,
+    told: Told,
     canceller: Canceller,
+    fresh: bool,
 ) -> Result<RawJson, Error> {
     let configured = outlet.deadlines.of_method(&ask.method).total;
     let now = Instant::now();
@@ -152,7 +163,9 @@ pub(super) async fn travel(
         serves: ask.serves,
         idle: ask.idle,
         total: ask.total.or(configured).and_then(until),
-        on_progress: on_progress.map(|callback| Arc::new(Mutex::new(callback))),
+        on_progress: told.progress.map(|callback| Arc::new(Mutex::new(callback))),
+        on_notice: told.notice,
+        fresh,
         outlet,
     };
     let request = Outgoing {
@@ -160,19 +173,75 @@ pub(super) async fn travel(
         params: ask.params,
         meta: ask.meta,
     };
-    let next = NextCall {
-        layers: &trip.outlet.layers,
-        trip: &trip,
-    };
     tokio::select! {
         biased;
-        ended = next.run(request) => ended,
+        ended = trip.go(request) => ended,
         cancelled = trip.canceller.cancelled() => Err(cancelled.into()),
         timed_out = trip.timed_out() => Err(timed_out.into()),
     }
 }
 
 impl Trip {
+    /// All of it.
+    #[cfg(feature = "client")]
+    async fn go(&self, request: Outgoing) -> Result<RawJson, Error> {
+        match &self.outlet.desk.guests {
+            Some(guests) => rounds::travel(self, guests, request).await,
+            None => self.round(request).await,
+        }
+    }
+
+    #[cfg(not(feature = "client"))]
+    async fn go(&self, request: Outgoing) -> Result<RawJson, Error> {
+        self.by_layers(request).await
+    }
+
+    /// One request: not made if its result is known, else by way of all layers.
+    #[cfg(feature = "client")]
+    pub(super) async fn round(&self, request: Outgoing) -> Result<RawJson, Error> {
+        let desk = &self.outlet.desk;
+        if let Some(known) = desk.recall(&request, self.fresh) {
+            return Ok(known);
+        }
+        let result = self.by_layers(request.clone()).await;
+        let result = match desk.is_behind(&request, &result) {
+            // It was refused before anything was done, so this is no second time.
+            true => {
+                self.learn_tools().await?;
+                self.by_layers(request.clone()).await
+            }
+            false => result,
+        };
+        Ok(desk.learn(&request, result?))
+    }
+
+    /// Looks at the tools again: one of them wants to see something in headers that we do not know of.
+    #[cfg(feature = "client")]
+    async fn learn_tools(&self) -> Result<(), Error> {
+        let mut list = Outgoing {
+            method: ListTools::METHOD.into(),
+            params: RawJson::empty_object(),
+            meta: Meta::default(),
+        };
+        for _ in 0..PAGES {
+            let page = self.by_layers(list.clone()).await?;
+            let page = self.outlet.desk.learn(&list, page);
+            let Some(cursor) = page.field("nextCursor") else {
+                break;
+            };
+            list.params = RawJson::empty_object().with_member("cursor", &cursor);
+        }
+        Ok(())
+    }
+
+    async fn by_layers(&self, request: Outgoing) -> Result<RawJson, Error> {
+        let next = NextCall {
+            layers: &self.outlet.layers,
+            trip: self,
+        };
+        next.run(request).await
+    }
+
     async fn attempt(&self, request: Outgoing) -> Result<RawJson, Error> {
         loop {
             let link = self.outlet.lines.link().await;
@@ -222,13 +291,18 @@ impl Trip {
         outcome
     }
 
-    /// A callback for one attempt.
-    fn told(&self) -> Option<OnProgress> {
-        let callback = self.on_progress.clone()?;
-        Some(Box::new(move |progress: ProgressParams| {
-            let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
-            callback(progress);
-        }))
+    /// Callbacks for one attempt.
+    fn told(&self) -> Told {
+        let progress = self.on_progress.clone().map(|callback| -> OnProgress {
+            Box::new(move |progress: ProgressParams| {
+                let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
+                callback(progress);
+            })
+        });
+        Told {
+            progress,
+            notice: self.on_notice.clone(),
+        }
     }
 
     async fn timed_out(&self) -> Outcome {

@@ -3,6 +3,8 @@
 mod attempt;
 mod canceller;
 mod layer;
+#[cfg(feature = "client")]
+mod rounds;
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -17,7 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Error;
-use crate::driver::{BoxFuture, OnProgress};
+use crate::driver::{BoxFuture, Told};
 
 use attempt::Attempt;
 pub use canceller::Canceller;
@@ -35,8 +37,9 @@ pub(crate) use layer::{Lines, Outlet, Route};
 pub struct Call<T> {
     route: Route,
     ask: Result<Ask, Error>,
-    on_progress: Option<OnProgress>,
+    told: Told,
     canceller: Canceller,
+    fresh: bool,
     decode: fn(RawJson) -> Result<T, Error>,
 }
 
@@ -66,8 +69,9 @@ impl<T> Call<T> {
         Self {
             route,
             ask: ask.map_err(Error::bad_params),
-            on_progress: None,
+            told: Told::default(),
             canceller: Canceller::new(),
+            fresh: false,
             decode: |result| result.decode().map_err(Error::bad_result),
         }
     }
@@ -98,6 +102,12 @@ impl<T> Call<T> {
         self.change(|ask| (ask.idle, ask.total) = (Wait::Forever, Wait::Forever))
     }
 
+    /// Asks the server, even if its last answer may still be used.
+    pub fn fresh(mut self) -> Self {
+        self.fresh = true;
+        self
+    }
+
     fn change(mut self, change: impl FnOnce(&mut Ask)) -> Self {
         if let Ok(ask) = &mut self.ask {
             change(ask);
@@ -107,8 +117,25 @@ impl<T> Call<T> {
 
     /// Is told of progress, in order. It runs between messages, so it must not take long.
     pub fn on_progress(mut self, told: impl FnMut(ProgressParams) + Send + 'static) -> Self {
-        self.on_progress = Some(Box::new(told));
+        self.told.progress = Some(Box::new(told));
         self
+    }
+
+    /// Is told whatever else is said about it.
+    #[cfg(feature = "client")]
+    pub(crate) fn on_notice(
+        mut self,
+        told: impl Fn(belay_protocol::jsonrpc::Notification) + Send + Sync + 'static,
+    ) -> Self {
+        self.told.notice = Some(std::sync::Arc::new(told));
+        self
+    }
+
+    /// Asks for log messages about this call, from this level on. Modern only: a legacy session says
+    /// so once and for all, with [`Client::set_log_level`](crate::Client::set_log_level).
+    #[cfg(feature = "client")]
+    pub fn log_level(self, level: belay_protocol::types::LoggingLevel) -> Self {
+        self.meta(belay_protocol::types::meta_key::LOG_LEVEL, level)
     }
 
     /// Sends something beside the parameters, in `_meta`.
@@ -129,14 +156,14 @@ impl<T> Call<T> {
     /// Begins the call now, without waiting for its end. If the client has layers or is supervised,
     /// this must be called within a tokio runtime.
     pub fn start(self) -> InFlight<T> {
-        let (ask, on_progress, canceller) = (self.ask, self.on_progress, &self.canceller);
+        let (ask, told, canceller) = (self.ask, self.told, &self.canceller);
         let state = match (ask, self.route) {
             (Err(error), _) => State::Over(Some(Err(error))),
             (Ok(ask), Route::Direct(link)) => {
-                State::Direct(Attempt::begin(link, ask, on_progress, canceller))
+                State::Direct(Attempt::begin(link, ask, told, canceller))
             }
             (Ok(ask), Route::Layered(outlet)) => {
-                let travel = layer::travel(outlet, ask, on_progress, canceller.clone());
+                let travel = layer::travel(outlet, ask, told, canceller.clone(), self.fresh);
                 State::begin(Box::pin(travel))
             }
         };

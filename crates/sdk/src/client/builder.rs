@@ -4,17 +4,20 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use belay_protocol::engine::{Config, Connected, Deadlines, Limits, Mode, Outcome, Shutdown, Wire};
 use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
-use belay_protocol::types::{ClientCapabilities, Implementation, error_code};
+use belay_protocol::types::{
+    ClientCapabilities, Era, Implementation, LoggingMessageParams, Notification as _, error_code,
+};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{Client, Established, Held};
+use super::{Cache, Client, Desk, Established, Guests, Held, News, Routes, Shelf};
 use crate::Error;
 use crate::call::{ClientLayer, Lines, Outlet, Route};
 use crate::context::Context;
@@ -24,10 +27,16 @@ use crate::driver::{Answer, App, BoxFuture, Ends, Link, Passed, Process, Request
 #[must_use = "a builder does nothing until it connects"]
 pub struct ClientBuilder {
     info: Implementation,
-    capabilities: ClientCapabilities,
+    pub(super) capabilities: ClientCapabilities,
+    pub(super) guests: Guests,
+    cache: Option<Cache>,
+    /// Which server this is about, and with which credentials.
+    place: Option<(Arc<str>, Arc<[u8]>)>,
+    news: Arc<News>,
     pub(crate) mode: Mode,
     handlers: HashMap<String, Handler>,
     notified: Option<Notified>,
+    logged: Option<Logged>,
     limits: Option<Limits>,
     deadlines: Deadlines,
     probe: Option<Duration>,
@@ -40,6 +49,7 @@ pub struct ClientBuilder {
 
 type Handler = Arc<dyn Fn(Context, Value) -> BoxFuture<Result<Value, ErrorObject>> + Send + Sync>;
 type Notified = Arc<dyn Fn(Notification) + Send + Sync>;
+type Logged = Arc<dyn Fn(LoggingMessageParams) + Send + Sync>;
 
 impl Default for ClientBuilder {
     fn default() -> Self {
@@ -52,9 +62,14 @@ impl ClientBuilder {
         Self {
             info,
             capabilities: ClientCapabilities::new(),
+            guests: Guests::default(),
+            cache: Some(Cache::default()),
+            place: None,
+            news: Arc::default(),
             mode: Mode::Auto,
             handlers: HashMap::new(),
             notified: None,
+            logged: None,
             limits: None,
             deadlines: Deadlines::default(),
             probe: None,
@@ -72,7 +87,7 @@ impl ClientBuilder {
         self
     }
 
-    /// What this client can do, as it tells the server.
+    /// What this client can do, as it tells the server. What it has handlers for is said anyway.
     pub fn capabilities(mut self, change: impl FnOnce(&mut ClientCapabilities)) -> Self {
         change(&mut self.capabilities);
         self
@@ -108,8 +123,26 @@ impl ClientBuilder {
         self
     }
 
-    /// Answers a request of the server's, such as `elicitation/create`. It is stopped when the
-    /// server cancels it, or is gone.
+    /// Keeps results here that may be used again.
+    pub fn cache(mut self, cache: &Cache) -> Self {
+        self.cache = Some(cache.clone());
+        self
+    }
+
+    /// Keeps no results: each request is made.
+    pub fn no_cache(mut self) -> Self {
+        self.cache = None;
+        self
+    }
+
+    /// Is told of log messages, in order. It must not take long.
+    pub fn on_log(mut self, told: impl Fn(LoggingMessageParams) + Send + Sync + 'static) -> Self {
+        self.logged = Some(Arc::new(told));
+        self
+    }
+
+    /// Answers a request of a legacy server's by its name, for what has no handler of its own here.
+    /// It is stopped when the server cancels it, or is gone.
     pub fn on_request<F, Fut>(mut self, method: &str, handler: F) -> Self
     where
         F: Fn(Context, Value) -> Fut + Send + Sync + 'static,
@@ -157,9 +190,14 @@ impl ClientBuilder {
         Self {
             info: self.info.clone(),
             capabilities: self.capabilities.clone(),
+            guests: self.guests.clone(),
+            cache: self.cache.clone(),
+            place: self.place.clone(),
+            news: self.news.clone(),
             mode,
             handlers: self.handlers.clone(),
             notified: self.notified.clone(),
+            logged: self.logged.clone(),
             limits: self.limits.clone(),
             deadlines: self.deadlines,
             probe: self.probe,
@@ -183,20 +221,67 @@ impl ClientBuilder {
     /// A client of one connection.
     pub(crate) fn client(&self, established: Established) -> Client {
         let link = established.link.clone();
-        let route = match self.layers.is_empty() {
-            true => Route::Direct(link),
-            false => self.route(Arc::new(link)),
-        };
-        Client::from_parts(route, Held::One(Arc::new(established)))
+        let routes = self.routes(
+            Arc::new(link.clone()),
+            Some((link, established.version().era())),
+        );
+        Client::from_parts(routes, Held::One(Arc::new(established)), self.news())
     }
 
-    /// The way by all layers.
-    pub(crate) fn route(&self, lines: Arc<dyn Lines>) -> Route {
-        Route::Layered(Arc::new(Outlet {
+    pub(super) fn news(&self) -> Arc<News> {
+        self.news.clone()
+    }
+
+    /// Says which server this is about, and with which credentials.
+    #[cfg(feature = "http")]
+    pub(crate) fn at(&mut self, place: &str, credentials: &[u8]) {
+        self.place = Some((place.into(), credentials.into()));
+    }
+
+    /// The ways of requests. Those on one link that nothing is done for are the shortest.
+    pub(super) fn routes(&self, lines: Arc<dyn Lines>, only: Option<(Arc<Link>, Era)>) -> Routes {
+        let desk = self.desk(only.as_ref().map(|(_, era)| *era));
+        let direct = only.map(|(link, _)| Route::Direct(link));
+        let direct = direct.filter(|_| self.layers.is_empty() && desk.is_idle());
+        let keeps = desk.shelf.is_some();
+        let layered = Route::Layered(Arc::new(Outlet {
             layers: self.layers.clone(),
             lines,
             deadlines: self.deadlines,
-        }))
+            desk,
+        }));
+        let all = direct.unwrap_or_else(|| layered.clone());
+        let kept = match keeps {
+            true => layered,
+            false => all.clone(),
+        };
+        Routes { all, kept }
+    }
+
+    /// What is done for requests. In the legacy era none of it is.
+    fn desk(&self, era: Option<Era>) -> Desk {
+        if era == Some(Era::Legacy) {
+            return Desk::default();
+        }
+        let guests = Some(self.guests.clone()).filter(|guests| !guests.is_empty());
+        let shelf = self.cache.clone().map(|cache| {
+            let (place, owner) = self.place.clone().unwrap_or_else(|| {
+                // Nobody else can reach a server at the end of a pipe.
+                static NEXT: AtomicU64 = AtomicU64::new(1);
+                let number = NEXT.fetch_add(1, Ordering::Relaxed);
+                (format!("pipe {number}").into(), [].into())
+            });
+            let shelf = Shelf::new(cache, place, owner);
+            self.news.tell_shelf(&shelf);
+            shelf
+        });
+        Desk {
+            guests: guests.map(Arc::new),
+            shelf,
+            #[cfg(feature = "http")]
+            known_tools: (era.is_some() && self.place.is_some())
+                .then(|| self.reach.known_tools.clone()),
+        }
     }
 
     /// Opens one connection.
@@ -252,8 +337,11 @@ impl ClientBuilder {
     /// What serves the requests of a server.
     pub(crate) fn app(&self) -> Arc<dyn App> {
         Arc::new(Handlers {
+            guests: self.guests.clone(),
             handlers: self.handlers.clone(),
             notified: self.notified.clone(),
+            logged: self.logged.clone(),
+            news: self.news.clone(),
         })
     }
 }
@@ -284,31 +372,51 @@ impl Drop for CloseUnlessOpened {
 }
 
 struct Handlers {
+    guests: Guests,
     handlers: HashMap<String, Handler>,
     notified: Option<Notified>,
+    logged: Option<Logged>,
+    news: Arc<News>,
 }
 
 impl App for Handlers {
     fn handle(&self, request: Request) -> BoxFuture<Answer> {
         let cx = Context::new(request);
+        let params = match cx.params() {
+            Some(params) => params.decode().unwrap_or(Value::Null),
+            None => Value::Null,
+        };
         let handler = self.handlers.get(cx.method()).cloned();
+        let guest = match handler.is_some() {
+            true => None,
+            false => self.guests.serve(cx.method(), params.clone()),
+        };
         Box::pin(async move {
             let _children = cx.children();
-            let Some(handler) = handler else {
-                let problem = format!("no such method: {}", cx.method());
-                return Err(ErrorObject::new(error_code::METHOD_NOT_FOUND, problem));
+            let result = match (handler, guest) {
+                (Some(handler), _) => handler(cx, params).await?,
+                (None, Some(guest)) => guest.await?,
+                (None, None) => {
+                    let problem = format!("no such method: {}", cx.method());
+                    return Err(ErrorObject::new(error_code::METHOD_NOT_FOUND, problem));
+                }
             };
-            let params = match cx.params() {
-                Some(params) => params.decode().unwrap_or(Value::Null),
-                None => Value::Null,
-            };
-            let result = handler(cx, params).await?;
             RawJson::encode(&result)
                 .map_err(|error| ErrorObject::new(error_code::INTERNAL_ERROR, error.to_string()))
         })
     }
 
     fn notified(&self, notification: Notification) {
+        self.news.heard(&notification);
+        if let Some(logged) = &self.logged
+            && notification.method == *LoggingMessageParams::METHOD
+        {
+            let params = notification.params.as_ref();
+            match params.map(|params| params.decode()) {
+                Some(Ok(message)) => logged(message),
+                _ => tracing::debug!("a log message could not be read"),
+            }
+        }
         match &self.notified {
             Some(told) => told(notification),
             None => {

@@ -1,6 +1,14 @@
 //! A client: calls, and what a legacy server may ask back.
 
 mod builder;
+mod cache;
+mod desk;
+mod features;
+mod guests;
+mod inbox;
+mod listen;
+mod news;
+mod pages;
 pub(crate) mod supervise;
 
 use std::fmt;
@@ -8,13 +16,9 @@ use std::sync::Arc;
 
 use belay_protocol::engine::{Ledger, Loss, Shutdown};
 use belay_protocol::jsonrpc::RawJson;
-use belay_protocol::types::{
-    CallTool, CallToolParams, CallToolResult, Era, Implementation, ListTools, ListToolsResult,
-    PaginatedParams, ProtocolVersion, Request as Typed, Tool,
-};
+use belay_protocol::types::{Era, Implementation, ProtocolVersion, Request as Typed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +27,15 @@ use crate::driver::{Link, Process};
 use crate::{Call, Error};
 
 pub use builder::ClientBuilder;
+pub use cache::Cache;
+pub(crate) use cache::{Shelf, is_kept};
+pub(crate) use desk::Desk;
+pub(crate) use guests::Guests;
+pub use inbox::Change;
+pub use listen::{ListenEnd, Subscription};
+pub(crate) use news::News;
+pub(crate) use pages::PAGES;
+pub use pages::{Paged, Pages};
 
 /// A connection to a server. Cheap to clone; the connection is closed when the last one is dropped.
 ///
@@ -42,8 +55,16 @@ pub struct Client {
 }
 
 struct Inner {
-    route: Route,
+    routes: Routes,
     held: Held,
+    news: Arc<News>,
+}
+
+/// The ways of a client's requests.
+pub(crate) struct Routes {
+    pub(crate) all: Route,
+    /// Of those whose results may be used again.
+    pub(crate) kept: Route,
 }
 
 /// What a client holds on to.
@@ -90,9 +111,49 @@ impl Established {
 }
 
 impl Client {
-    pub(crate) fn from_parts(route: Route, held: Held) -> Self {
-        let inner = Arc::new(Inner { route, held });
+    pub(crate) fn from_parts(routes: Routes, held: Held, news: Arc<News>) -> Self {
+        let inner = Arc::new(Inner { routes, held, news });
         Self { inner }
+    }
+
+    fn route(&self, method: &str) -> Route {
+        match is_kept(method) {
+            true => self.inner.routes.kept.clone(),
+            false => self.inner.routes.all.clone(),
+        }
+    }
+
+    /// A call that cannot be made.
+    fn cannot<T: DeserializeOwned>(&self, error: serde_json::Error) -> Call<T> {
+        Call::failed(self.inner.routes.all.clone(), Error::bad_params(error))
+    }
+
+    fn news(&self) -> Arc<News> {
+        self.inner.news.clone()
+    }
+
+    /// A link that was alive a moment ago. Waits for one that is being replaced.
+    async fn link(&self) -> Result<Arc<Link>, Error> {
+        match &self.inner.routes.all {
+            Route::Direct(link) => Ok(link.clone()),
+            Route::Layered(outlet) => Ok(outlet.lines.link().await?),
+        }
+    }
+
+    /// Whether there is no connection any more, and there will be none.
+    fn is_over(&self) -> bool {
+        match &self.inner.held {
+            Held::One(established) => established.link.is_closed(),
+            Held::Supervised(supervised) => supervised.is_over(),
+        }
+    }
+
+    /// Tells a legacy server something.
+    fn tell_legacy(&self, method: &'static str) {
+        let established = self.established();
+        if established.version.era() == Era::Legacy {
+            established.link.notify_now(method);
+        }
     }
 
     /// A client with settings of its own.
@@ -113,49 +174,9 @@ impl Client {
         ClientBuilder::default().connect(reader, writer).await
     }
 
-    /// Calls a tool.
-    pub fn call_tool(&self, name: &str, arguments: impl Serialize) -> Call<CallToolResult> {
-        let mut params = CallToolParams::new(name);
-        match serde_json::to_value(arguments) {
-            Ok(Value::Object(arguments)) => params.arguments = Some(arguments),
-            Ok(Value::Null) => {}
-            Ok(_) => {
-                let error = serde::ser::Error::custom("the arguments of a tool are an object");
-                return Call::failed(self.inner.route.clone(), Error::bad_params(error));
-            }
-            Err(error) => return Call::failed(self.inner.route.clone(), Error::bad_params(error)),
-        }
-        self.request::<CallTool>(&params)
-    }
-
-    /// Lists the first page of tools.
-    pub fn list_tools(&self) -> Call<ListToolsResult> {
-        self.request::<ListTools>(&PaginatedParams::new())
-    }
-
-    /// Lists all tools, page by page; 64 pages at most, of which each has its own deadlines.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it cancels the page that is being asked for.
-    pub async fn list_all_tools(&self) -> Result<Vec<Tool>, Error> {
-        const PAGES: usize = 64;
-        let mut tools = Vec::new();
-        let mut page = PaginatedParams::new();
-        for _ in 0..PAGES {
-            let result = self.request::<ListTools>(&page).await?;
-            tools.extend(result.tools);
-            match result.next_cursor {
-                Some(cursor) => page.cursor = Some(cursor),
-                None => break,
-            }
-        }
-        Ok(tools)
-    }
-
     /// Makes a request.
     pub fn request<R: Typed>(&self, params: &R::Params) -> Call<R::Result> {
-        Call::new::<R>(self.inner.route.clone(), params, None)
+        Call::new::<R>(self.route(R::METHOD), params, None)
     }
 
     /// Makes a request by name, for what has no type.
@@ -164,7 +185,7 @@ impl Client {
         method: &str,
         params: &(impl Serialize + ?Sized),
     ) -> Call<T> {
-        Call::raw(self.inner.route.clone(), method, params, None)
+        Call::raw(self.route(method), method, params, None)
     }
 
     /// The revision that is spoken.

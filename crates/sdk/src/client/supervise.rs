@@ -185,14 +185,14 @@ pub(crate) fn start(
         }),
         supervision,
     });
-    let route = builder.route(supervisor.clone());
+    let routes = builder.routes(supervisor.clone(), None);
     // Not a task of any link, since it outlives them. It ends with the client.
     let watching = tokio::spawn(supervisor.clone().watch(opener));
     let supervised = Supervised {
         supervisor,
         watching,
     };
-    Client::from_parts(route, Held::Supervised(supervised))
+    Client::from_parts(routes, Held::Supervised(supervised), builder.news())
 }
 
 /// What a client holds of it. When the client is gone, nothing is started any more.
@@ -204,6 +204,11 @@ pub(crate) struct Supervised {
 impl Supervised {
     pub(super) fn established(&self) -> Arc<Established> {
         self.supervisor.books().last.clone()
+    }
+
+    /// Whether it was given up.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(*self.supervisor.line.borrow(), Line::Over(_))
     }
 
     pub(super) fn ledger(&self) -> Ledger {

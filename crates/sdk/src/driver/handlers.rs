@@ -177,7 +177,9 @@ impl Link {
 }
 
 /// Runs a future behind a fence that its panics do not pass (**panic-fence**).
-async fn fence<T>(make: impl FnOnce() -> BoxFuture<T>) -> Result<T, Box<dyn Any + Send>> {
+pub(crate) async fn fence<T>(
+    make: impl FnOnce() -> BoxFuture<T>,
+) -> Result<T, Box<dyn Any + Send>> {
     let future = catch_unwind(AssertUnwindSafe(make))?;
     let mut future = pin!(future);
     std::future::poll_fn(

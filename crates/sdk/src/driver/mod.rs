@@ -24,14 +24,14 @@ use belay_protocol::engine::{
     Ask, CallId, Config, Connected, Engine, Event, ExchangeId, Ledger, Loss, LossKind, Mode,
     Outcome, Rejection, RequestKey, Sent, Shutdown, Time,
 };
-use belay_protocol::jsonrpc::RawJson;
+use belay_protocol::jsonrpc::{Notification, RawJson};
 use belay_protocol::types::{ProgressParams, ProtocolVersion};
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 pub use handlers::LayerFuture;
-pub(crate) use handlers::{Answer, App, BoxFuture, Presence, Request, fenced};
+pub(crate) use handlers::{Answer, App, BoxFuture, Presence, Request, fence, fenced};
 pub use io::Passed;
 pub(crate) use io::Tap;
 pub(crate) use ports::{Carried, Turn};
@@ -51,6 +51,16 @@ pub(crate) type Reason = Option<String>;
 
 /// What is told how far a call has come.
 pub(crate) type OnProgress = Box<dyn FnMut(ProgressParams) + Send>;
+
+/// What is told whatever else is said about a call.
+pub(crate) type OnNotice = Arc<dyn Fn(Notification) + Send + Sync>;
+
+/// Who is told what, while a call is under way.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) progress: Option<OnProgress>,
+    pub(crate) notice: Option<OnNotice>,
+}
 
 /// One connection, shared by all who use it.
 pub(crate) struct Link {
@@ -110,7 +120,7 @@ struct State {
 /// Whoever waits for the end of a call.
 struct Waiter {
     done: oneshot::Sender<Outcome>,
-    on_progress: Option<OnProgress>,
+    told: Told,
 }
 
 impl Link {
@@ -233,7 +243,7 @@ impl Link {
     pub(crate) fn begin(
         &self,
         ask: Ask,
-        on_progress: &mut Option<OnProgress>,
+        told: &mut Told,
         cancelled: Option<&Reason>,
     ) -> Result<(CallId, oneshot::Receiver<Outcome>), Outcome> {
         let (done, end) = oneshot::channel();
@@ -241,8 +251,8 @@ impl Link {
             let mut state = self.lock();
             let now = self.now();
             let id = state.engine.request(now, ask)?;
-            let on_progress = on_progress.take();
-            state.waiters.insert(id, Waiter { done, on_progress });
+            let told = std::mem::take(told);
+            state.waiters.insert(id, Waiter { done, told });
             if let Some(reason) = cancelled {
                 state.engine.cancel(now, id, reason.as_deref());
             }
@@ -422,6 +432,14 @@ impl Link {
         cause.unwrap_or(LossKind::ClosedByUs.into())
     }
 
+    /// Tells the peer something that nobody waits for, if there is room.
+    #[cfg(feature = "client")]
+    pub(crate) fn notify_now(&self, method: &str) {
+        if let Err(error) = self.tell(|engine, now| engine.notify(now, None, method, None)) {
+            tracing::debug!(%error, method, "a notification was not sent");
+        }
+    }
+
     /// The end of a call whose driver is gone: its runtime was shut down.
     pub(crate) fn lost(&self) -> Outcome {
         Outcome::Lost {
@@ -460,9 +478,13 @@ impl Link {
                 Event::ConnectFailed(outcome) => self.opened(Err(outcome)),
                 Event::Ended { call, outcome } => self.ended(call, outcome),
                 Event::Progress { call, params } => self.tell_progress(call, params),
-                Event::Notification { notification, .. } => {
-                    fenced("on_notification", || app.notified(notification));
-                }
+                Event::Notification {
+                    about,
+                    notification,
+                } => match about.and_then(|call| self.notice_of(call)) {
+                    Some(told) => drop(fenced("on_notice", || told(notification))),
+                    None => drop(fenced("on_notification", || app.notified(notification))),
+                },
                 Event::Request(incoming) => self.start(app, incoming),
                 Event::Stop { request, cause } => self.fire(request, cause),
                 Event::Abort { request } => self.abort(request),
@@ -481,6 +503,11 @@ impl Link {
             // Nobody is there if the call was dropped; that is an end, too.
             let _ = waiter.done.send(outcome);
         }
+    }
+
+    fn notice_of(&self, call: CallId) -> Option<OnNotice> {
+        let state = self.lock();
+        state.waiters.get(&call)?.told.notice.clone()
     }
 
     fn next_event(&self) -> Option<Event> {
@@ -509,7 +536,7 @@ impl Link {
             .lock()
             .waiters
             .get_mut(&call)
-            .and_then(|waiter| waiter.on_progress.take());
+            .and_then(|waiter| waiter.told.progress.take());
         if let Some(mut callback) = callback {
             let told = fenced("on_progress", move || {
                 callback(params);
@@ -517,7 +544,7 @@ impl Link {
             });
             let mut state = self.lock();
             match state.waiters.get_mut(&call) {
-                Some(waiter) => waiter.on_progress = told,
+                Some(waiter) => waiter.told.progress = told,
                 None => {
                     drop(state);
                     drop(told);

@@ -229,6 +229,12 @@ impl Server {
         self.tools.clone()
     }
 
+    /// The same for whoever only looks.
+    #[cfg(feature = "http")]
+    pub(crate) fn known_tools(&self) -> Tools {
+        self.tools.clone()
+    }
+
     /// The resources, which can be changed while the server runs.
     pub fn resources(&self) -> Resources {
         self.resources.offer();

@@ -20,6 +20,8 @@ use super::changes::{Changes, List};
 use super::reply::{IntoToolResult, schema_of};
 use crate::context::Context;
 use crate::driver::BoxFuture;
+#[cfg(feature = "http")]
+use crate::transport::http::mirrored::Mirrored;
 
 /// Something a server can do for a client.
 ///
@@ -45,6 +47,9 @@ pub struct Tool {
     grace: Option<Duration>,
     timeout: Option<Duration>,
     running: Option<Arc<Semaphore>>,
+    /// Arguments that headers repeat.
+    #[cfg(feature = "http")]
+    mirrored: Mirrored,
 }
 
 type Handler = Arc<dyn Fn(Context, RawJson) -> BoxFuture<CallToolResult> + Send + Sync>;
@@ -97,6 +102,8 @@ impl Tool {
             grace: None,
             timeout: None,
             running: None,
+            #[cfg(feature = "http")]
+            mirrored: Mirrored::default(),
         }
     }
 
@@ -270,8 +277,38 @@ impl Tools {
     }
 
     /// Adds a tool, or replaces the one of the same name.
-    pub fn add(&self, tool: Tool) {
+    ///
+    /// An argument whose schema has `x-mcp-header` is repeated in a header of modern HTTP, for others
+    /// on the way; see the specification for where that can stand. Where it cannot, clients do not
+    /// use the tool.
+    pub fn add(&self, #[allow(unused_mut)] mut tool: Tool) {
+        #[cfg(feature = "http")]
+        match Mirrored::of(&tool.description.input_schema) {
+            Ok(mirrored) => tool.mirrored = mirrored,
+            Err(problem) => {
+                let tool = &tool.description.name;
+                tracing::error!(tool, problem, "clients on HTTP will not use this tool");
+            }
+        }
         self.catalogue.add(tool);
+    }
+
+    /// Whether the headers of a call say what its arguments say.
+    #[cfg(feature = "http")]
+    pub(crate) fn check_headers(
+        &self,
+        headers: &http::HeaderMap,
+        params: Option<&RawJson>,
+    ) -> Result<(), String> {
+        let Some(params) = params else {
+            return Ok(());
+        };
+        let [name, arguments] = params.fields(["name", "arguments"]);
+        let name = name.as_ref().and_then(RawJson::as_text).unwrap_or_default();
+        match self.catalogue.get(&name) {
+            Some(tool) => tool.mirrored.check(headers, arguments.as_ref()),
+            None => Ok(()),
+        }
     }
 
     /// Removes a tool. False if there was none. Calls that are running go on.

@@ -70,6 +70,38 @@ fn a_modern_server_that_speaks_no_version_of_ours_but_a_legacy_one_is_initialize
     assert!(desk.written()[0].contains("2025-06-18"));
 }
 
+/// 2026-07-28, basic/versioning: a client picks from the list that it is given, and asks again.
+#[test]
+fn a_server_that_names_our_revision_is_asked_again_once() {
+    let refusal = |id: u32| {
+        let data = r#"{"supported":["2026-07-28"],"requested":"?"}"#;
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32022,"message":"?","data":{data}}}}}"#
+        )
+    };
+    for mode in [Mode::Auto, Mode::Modern] {
+        let mut desk = connecting(mode);
+        desk.written();
+        desk.hear(&refusal(1));
+        assert!(desk.written()[0].contains("server/discover"));
+        let result =
+            r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}"#;
+        desk.hear(&format!(r#"{{"jsonrpc":"2.0","id":2,"result":{result}}}"#));
+        assert_eq!(desk.engine.version(), Some(ProtocolVersion::V2026_07_28));
+
+        let mut desk = connecting(mode);
+        desk.written();
+        desk.hear(&refusal(1));
+        desk.written();
+        desk.hear(&refusal(2));
+        assert!(desk.written().is_empty());
+        assert!(matches!(
+            desk.engine.poll_event(),
+            Some(Event::ConnectFailed(Outcome::Refused(_)))
+        ));
+    }
+}
+
 #[test]
 fn a_modern_server_with_no_version_in_common_is_a_clear_failure() {
     for mode in [Mode::Auto, Mode::Modern] {

@@ -4,5 +4,6 @@
 pub(crate) mod client;
 mod executor;
 mod headers;
+pub(crate) mod mirrored;
 #[cfg(feature = "server")]
 pub(crate) mod server;

@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
 use super::super::executor::Tracked;
+use super::super::mirrored::KnownTools;
 use super::answer;
 use super::post::Outgoing;
 
@@ -40,6 +41,8 @@ pub(crate) struct Reach {
     pub(crate) headers: HeaderMap,
     /// How long it may take to get there.
     pub(crate) within: Duration,
+    /// What tools want to see in headers.
+    pub(crate) known_tools: KnownTools,
     /// What secures it. Made once, since it takes a while.
     #[cfg(feature = "tls")]
     pub(crate) tls: super::tls::Tls,
@@ -50,6 +53,7 @@ impl Default for Reach {
         Self {
             headers: HeaderMap::new(),
             within: Duration::from_secs(10),
+            known_tools: KnownTools::default(),
             #[cfg(feature = "tls")]
             tls: super::tls::Tls::default(),
         }

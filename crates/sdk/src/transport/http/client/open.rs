@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use belay_protocol::engine::{LossKind, Mode, Outcome, Sent, Wire};
 use belay_protocol::types::Era;
-use http::header::{HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use tokio_util::sync::CancellationToken;
 
 use super::address::{self, Address, Speaks};
@@ -72,8 +72,11 @@ impl ClientBuilder {
     /// # Cancel safety
     ///
     /// Dropping it leaves nothing behind; the handshake is never cancelled on the wire.
-    pub async fn http(self, address: &str) -> Result<Client, Error> {
+    pub async fn http(mut self, address: &str) -> Result<Client, Error> {
         let address = Address::parse(address)?;
+        let credentials = self.reach.headers.get(AUTHORIZATION).cloned();
+        let credentials = credentials.as_ref().map(HeaderValue::as_bytes);
+        self.at(&address.uri().to_string(), credentials.unwrap_or_default());
         let first = self.find_out(&address).await?;
         if first.version().era() == Era::Modern {
             return Ok(self.client(first));
@@ -129,9 +132,15 @@ impl ClientBuilder {
         let place = Arc::new(self.place(address, &link)?);
         let (gone, finished) = finish();
         let connected = link.connect(mode);
+        let listens = place.listens.clone();
         let driving = carrier::drive(Driven(link.clone()), place, self.app(), gone);
         tokio::spawn(driving);
-        self.opened(link, connected, None, Some(finished)).await
+        let opened = self.opened(link, connected, None, Some(finished)).await?;
+        // Some servers lose what they want to say while nobody listens.
+        if opened.version().era() == Era::Legacy {
+            let _ = tokio::time::timeout(LISTENS_WITHIN, listens.cancelled()).await;
+        }
+        Ok(opened)
     }
 
     async fn open_event_stream(&self, address: &Address) -> Result<Established, Error> {
@@ -158,9 +167,19 @@ impl ClientBuilder {
         let connections = Connections::new(&self.reach, link.tasks().clone())?;
         let limits = link.reading_limits();
         let tap = self.tap.clone();
-        Ok(Place::new(address.clone(), connections, tap, limits))
+        let known_tools = self.reach.known_tools.clone();
+        Ok(Place::new(
+            address.clone(),
+            connections,
+            tap,
+            limits,
+            known_tools,
+        ))
     }
 }
+
+/// A server has so long to answer the GET of a new session before calls are made.
+const LISTENS_WITHIN: Duration = Duration::from_millis(500);
 
 /// Told when nothing is left of a connection.
 fn finish() -> (tokio_util::sync::DropGuard, CancellationToken) {

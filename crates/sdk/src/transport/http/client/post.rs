@@ -10,14 +10,16 @@ use std::time::Duration;
 use belay_protocol::engine::{Closing, ExchangeId, LossKind, Waiting};
 use belay_protocol::jsonrpc::{self, Message, RawJson, RequestId};
 use belay_protocol::types::legacy::Initialize;
-use belay_protocol::types::{Era, ProtocolVersion, Request as _};
+use belay_protocol::types::{CallTool, Era, ProtocolVersion, Request as _};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio_util::sync::CancellationToken;
 
 use super::super::headers;
+use super::super::mirrored::KnownTools;
 use super::address::Address;
 use super::answer::{self, Content};
 use super::connect::Connections;
@@ -31,8 +33,12 @@ pub(super) struct Place {
     pub(super) tap: Option<Tap>,
     /// The longest message that is read, and how deep it may be nested.
     pub(super) limits: (usize, usize),
+    /// What tools want to see in headers.
+    known_tools: KnownTools,
     /// The session, in the legacy era.
     session: Mutex<Option<HeaderValue>>,
+    /// It is known whether the server says anything by itself.
+    pub(super) listens: CancellationToken,
 }
 
 impl Place {
@@ -41,13 +47,16 @@ impl Place {
         connections: Connections,
         tap: Option<Tap>,
         limits: (usize, usize),
+        known_tools: KnownTools,
     ) -> Self {
         Self {
             address,
             connections,
             tap,
             limits,
+            known_tools,
             session: Mutex::default(),
+            listens: CancellationToken::new(),
         }
     }
 
@@ -273,7 +282,7 @@ impl Place {
         let opens =
             matches!(&message, Some(Message::Request(it)) if it.method == *Initialize::METHOD);
         let version = carried.link().agreed_version();
-        match modern_headers(message.as_ref()) {
+        match self.modern_headers(message.as_ref()) {
             Some(modern) => headers.extend(modern),
             None if opens => {}
             None => {
@@ -288,30 +297,36 @@ impl Place {
             opens,
         })
     }
-}
 
-/// The headers that say what the body of a modern request says.
-fn modern_headers(message: Option<&Message>) -> Option<HeaderMap> {
-    use belay_protocol::types::meta_key::PROTOCOL_VERSION;
+    /// The headers that say what the body of a modern request says.
+    fn modern_headers(&self, message: Option<&Message>) -> Option<HeaderMap> {
+        use belay_protocol::types::meta_key::PROTOCOL_VERSION;
 
-    let Some(Message::Request(request)) = message else {
-        return None;
-    };
-    let params = request.params.as_ref()?;
-    let version = params.field("_meta")?.field(PROTOCOL_VERSION)?;
-    let version: ProtocolVersion = version.as_text()?.parse().ok()?;
-    if version.era() != Era::Modern {
-        return None;
+        let Some(Message::Request(request)) = message else {
+            return None;
+        };
+        let params = request.params.as_ref()?;
+        let version = params.field("_meta")?.field(PROTOCOL_VERSION)?;
+        let version: ProtocolVersion = version.as_text()?.parse().ok()?;
+        if version.era() != Era::Modern {
+            return None;
+        }
+        let mut headers = HeaderMap::new();
+        headers.extend([version_header(version)]);
+        headers.insert(headers::METHOD, headers::encode(&request.method));
+        if let Some(field) = headers::named_by(&request.method)
+            && let Some(named) = params.field(field).as_ref().and_then(RawJson::as_text)
+        {
+            headers.insert(headers::NAME, headers::encode(&named));
+            if request.method == *CallTool::METHOD
+                && let Some(mirrored) = self.known_tools.get(&named)
+            {
+                let arguments = params.field("arguments");
+                headers.extend(mirrored.headers(arguments.as_ref()));
+            }
+        }
+        Some(headers)
     }
-    let mut headers = HeaderMap::new();
-    headers.extend([version_header(version)]);
-    headers.insert(headers::METHOD, headers::encode(&request.method));
-    if let Some(field) = headers::named_by(&request.method)
-        && let Some(named) = params.field(field).as_ref().and_then(RawJson::as_text)
-    {
-        headers.insert(headers::NAME, headers::encode(&named));
-    }
-    Some(headers)
 }
 
 /// The body of a POST of ours: a frame that is taken when it is written, and not before. Until then

@@ -210,7 +210,9 @@ pub(super) async fn listen(place: Arc<Place>, link: Arc<Link>) {
     stream.listens = true;
     let listening = async {
         loop {
-            match stream.ask_again().await {
+            let asked = stream.ask_again().await;
+            place.listens.cancel();
+            match asked {
                 Ok(body) => {
                     let cause = stream.take_in(body).await;
                     carried.lost(cause, true);

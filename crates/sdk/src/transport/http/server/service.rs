@@ -11,7 +11,7 @@ use belay_protocol::engine::{Ledger, Shutdown};
 use belay_protocol::jsonrpc::{self, DecodeError, DecodeFault, Message, RawJson};
 use belay_protocol::types::legacy::Initialize;
 use belay_protocol::types::modern::Listen;
-use belay_protocol::types::{Era, ProtocolVersion, Request as _, meta_key};
+use belay_protocol::types::{CallTool, Era, ProtocolVersion, Request as _, meta_key};
 use bytes::{Buf, Bytes};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -25,6 +25,7 @@ use super::refusal::Refusal;
 use super::shared::{Owner, Shared};
 use super::{door, event_stream, exchange, session};
 use crate::Principal;
+use crate::server::Tools;
 
 /// A server as a service of hyper's or axum's: cheap to clone, and all clones are the same server.
 ///
@@ -279,7 +280,7 @@ impl HttpService {
         let said = Said::by(&message);
         match Kind::of(headers, &message, &said) {
             Kind::Modern => {
-                check_modern(headers, &message, &said)?;
+                check_modern(shared.tools(), headers, &message, &said)?;
                 let link = shared.modern_link(self.gate(), principal.cloned());
                 Ok(exchange::serve(shared, link, Era::Modern, message).await)
             }
@@ -436,6 +437,7 @@ fn check_version(headers: &HeaderMap) -> Result<Option<ProtocolVersion>, Refusal
 /// What the headers of a modern request say must be what its body says (2026-07-28, Server
 /// Validation): others may have acted upon the headers.
 fn check_modern(
+    tools: &Tools,
     headers: &HeaderMap,
     message: &Result<Message, DecodeError>,
     said: &Said,
@@ -465,10 +467,14 @@ fn check_modern(
         check(&headers::PROTOCOL_VERSION, "MCP-Protocol-Version", &version)?;
     }
     check(&headers::METHOD, "Mcp-Method", &request.method)?;
-    match said.name.as_ref().and_then(RawJson::as_text) {
-        Some(name) => check(&headers::NAME, "Mcp-Name", &name),
-        None => Ok(()),
+    if let Some(name) = said.name.as_ref().and_then(RawJson::as_text) {
+        check(&headers::NAME, "Mcp-Name", &name)?;
     }
+    if request.method == *CallTool::METHOD {
+        let checked = tools.check_headers(headers, request.params.as_ref());
+        checked.map_err(|problem| Refusal::mismatch(&request.id, problem))?;
+    }
+    Ok(())
 }
 
 impl<B> tower_service::Service<Request<B>> for HttpService

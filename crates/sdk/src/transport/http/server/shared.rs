@@ -20,9 +20,10 @@ use super::refusal::Refusal;
 use super::session::Sessions;
 use crate::Principal;
 use crate::driver::{App, Link, Surroundings};
-use crate::server::{Books, Server};
+use crate::server::{Books, Server, Tools};
 
 pub(super) struct Shared {
+    tools: Tools,
     pub(super) app: Arc<dyn App>,
     pub(super) options: Options,
     pub(super) events: Arc<dyn EventStore>,
@@ -81,6 +82,7 @@ impl Shared {
             in_flight: Arc::new(Semaphore::new(options.in_flight)),
             listens: Arc::new(Semaphore::new(config.limits.listens)),
             books: server.books(),
+            tools: server.known_tools(),
             options,
             events,
             sessions: Sessions::default(),
@@ -138,6 +140,11 @@ impl Shared {
             principal,
         };
         Link::within(config.clone(), surroundings)
+    }
+
+    /// The tools, for what headers say of them.
+    pub(super) fn tools(&self) -> &Tools {
+        &self.tools
     }
 
     /// Whether anything is taken at all.

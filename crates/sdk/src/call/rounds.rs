@@ -1,0 +1,135 @@
+//! Rounds: a modern server that needs something first, and a client that has it.
+//!
+//! Each round is a request of its own, with a new id, by way of all layers. The deadline is that of
+//! the whole conversation, and whoever drops the call drops it between two rounds, too.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use belay_protocol::engine::Outcome;
+use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+use belay_protocol::types::modern::{InputRequiredResult, InputResponses};
+use serde_json::{Map, Value};
+
+use super::layer::{Outgoing, Trip};
+use crate::Error;
+use crate::client::Guests;
+use crate::driver::BoxFuture;
+use crate::error::Unanswered;
+
+/// After so many rounds a server does not know what it wants.
+const ROUNDS: u32 = 10;
+
+/// Makes a call, in as many rounds as it takes.
+pub(super) async fn travel(
+    trip: &Trip,
+    guests: &Arc<Guests>,
+    request: Outgoing,
+) -> Result<RawJson, Error> {
+    let mut round = request.clone();
+    for number in 1..=ROUNDS {
+        let error = match trip.round(round).await {
+            Ok(result) => return Ok(result),
+            Err(error) => error,
+        };
+        let asked = match error.outcome() {
+            Some(Outcome::InputRequired(asked)) => asked.clone(),
+            _ => return Err(error),
+        };
+        if number == ROUNDS {
+            return Err(Error::unanswered(asked, Unanswered::Rounds(ROUNDS)));
+        }
+        round = next(&request, guests, asked, number).await?;
+    }
+    unreachable!("the last round returns")
+}
+
+/// The request of the next round.
+async fn next(
+    request: &Outgoing,
+    guests: &Arc<Guests>,
+    asked: RawJson,
+    number: u32,
+) -> Result<Outgoing, Error> {
+    let required: InputRequiredResult = asked.decode().map_err(Error::bad_result)?;
+    let mut params: Map<String, Value> = request.params.decode().map_err(Error::bad_params)?;
+    match required.input_requests {
+        Some(questions) => {
+            let mut running = Vec::new();
+            for (name, question) in questions {
+                let params = Value::Object(question.params.unwrap_or_default());
+                let Some(answer) = guests.serve(&question.method, params) else {
+                    let nobody = Unanswered::Nobody(question.method);
+                    return Err(Error::unanswered(asked, nobody));
+                };
+                running.push(Question {
+                    name,
+                    method: question.method,
+                    answer: Answering::Running(answer),
+                });
+            }
+            match all(running).await {
+                Ok(answers) => params.insert("inputResponses".into(), answers.into()),
+                Err(failed) => return Err(Error::unanswered(asked, failed)),
+            };
+        }
+        // There is nothing to do but to ask again, a little later.
+        None => tokio::time::sleep(PAUSE * number).await,
+    }
+    if let Some(state) = required.request_state {
+        params.insert("requestState".into(), state.into());
+    }
+    let params = RawJson::encode(&params).map_err(Error::bad_params)?;
+    Ok(Outgoing {
+        params,
+        ..request.clone()
+    })
+}
+
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A question that is being answered.
+struct Question {
+    name: String,
+    method: String,
+    answer: Answering,
+}
+
+enum Answering {
+    Running(BoxFuture<Result<Value, ErrorObject>>),
+    Answered(Value),
+}
+
+/// Answers all questions at once. The first that fails fails them all, and the others are dropped.
+async fn all(mut questions: Vec<Question>) -> Result<InputResponses, Unanswered> {
+    poll_fn(|cx| {
+        let mut open = false;
+        for question in &mut questions {
+            let Answering::Running(running) = &mut question.answer else {
+                continue;
+            };
+            match running.as_mut().poll(cx) {
+                Poll::Pending => open = true,
+                Poll::Ready(Ok(answer)) => question.answer = Answering::Answered(answer),
+                Poll::Ready(Err(error)) => {
+                    let method = std::mem::take(&mut question.method);
+                    return Poll::Ready(Err(Unanswered::Failed(method, error)));
+                }
+            }
+        }
+        match open {
+            true => Poll::Pending,
+            false => Poll::Ready(Ok(())),
+        }
+    })
+    .await?;
+    let answered = questions
+        .into_iter()
+        .filter_map(|question| match question.answer {
+            Answering::Answered(answer) => Some((question.name, answer)),
+            Answering::Running(_) => None,
+        });
+    Ok(answered.collect())
+}

@@ -1,0 +1,375 @@
+//! Results that may be used again. Modern only: the server says for how long, and by whom.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use belay_protocol::jsonrpc::{Notification, RawJson};
+use belay_protocol::types::modern::Discover;
+use belay_protocol::types::{
+    CacheScope, ListPrompts, ListResourceTemplates, ListResources, ListTools, Notification as _,
+    PromptListChangedParams, ReadResource, Request as _, ResourceListChangedParams,
+    ResourceUpdatedParams, ToolListChangedParams,
+};
+use tokio::time::Instant;
+
+/// Results that may be used again, as long as the server allows it.
+///
+/// Each client has one of its own. One that is given to several clients is shared by them: what a
+/// server says is for everybody is used by all who ask that server, and what is private only by
+/// clients with the same credentials.
+///
+/// ```
+/// use belay::Cache;
+///
+/// let cache = Cache::new(1000, 16 << 20);
+/// let one = belay::Client::builder("editor", "1.0.0").cache(&cache);
+/// let other = belay::Client::builder("editor", "1.0.0").cache(&cache);
+/// ```
+#[derive(Clone)]
+pub struct Cache {
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Inner {
+    entries: HashMap<Key, Entry>,
+    bytes: usize,
+    most_entries: usize,
+    most_bytes: usize,
+    /// Counts uses, so that what was not used for longest goes first.
+    clock: u64,
+}
+
+/// What a result is the result of.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    /// The server.
+    place: Arc<str>,
+    /// Whose it is; nobody's, if it is for everybody.
+    owner: Option<Arc<[u8]>>,
+    method: &'static str,
+    /// As they were written.
+    params: Box<str>,
+}
+
+struct Entry {
+    result: RawJson,
+    until: Instant,
+    used: u64,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self::new(256, 8 << 20)
+    }
+}
+
+impl Cache {
+    /// One that holds so many results, and so many bytes of them.
+    pub fn new(entries: usize, bytes: usize) -> Self {
+        let inner = Inner {
+            entries: HashMap::new(),
+            bytes: 0,
+            most_entries: entries,
+            most_bytes: bytes,
+            clock: 0,
+        };
+        Self {
+            inner: Arc::new(Mutex::new(inner)),
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        let mut inner = self.lock();
+        inner.entries.clear();
+        inner.bytes = 0;
+    }
+
+    /// How many results it holds.
+    pub fn len(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("len", &self.len()).finish()
+    }
+}
+
+/// A client's part of a cache.
+#[derive(Clone)]
+pub(crate) struct Shelf {
+    cache: Cache,
+    place: Arc<str>,
+    owner: Arc<[u8]>,
+}
+
+/// The results that can be used again.
+const KEPT: [&str; 6] = [
+    Discover::METHOD,
+    ListTools::METHOD,
+    ListPrompts::METHOD,
+    ListResources::METHOD,
+    ListResourceTemplates::METHOD,
+    ReadResource::METHOD,
+];
+
+/// Whether the results of a method can be used again.
+pub(crate) fn is_kept(method: &str) -> bool {
+    KEPT.contains(&method)
+}
+
+impl Shelf {
+    /// For the clients of a server that have these credentials.
+    pub(crate) fn new(cache: Cache, place: Arc<str>, owner: Arc<[u8]>) -> Self {
+        Self {
+            cache,
+            place,
+            owner,
+        }
+    }
+
+    fn key(&self, method: &str, params: &RawJson, shared: bool) -> Option<Key> {
+        let method = KEPT.into_iter().find(|kept| *kept == method)?;
+        let [responses, state] = params.fields(["inputResponses", "requestState"]);
+        // What was answered in rounds depends on the answers.
+        if responses.is_some() || state.is_some() {
+            return None;
+        }
+        Some(Key {
+            place: self.place.clone(),
+            owner: (!shared).then(|| self.owner.clone()),
+            method,
+            params: params.as_str().into(),
+        })
+    }
+
+    /// A result that is still good.
+    pub(crate) fn get(&self, method: &str, params: &RawJson) -> Option<RawJson> {
+        let keys = [false, true].map(|shared| self.key(method, params, shared));
+        let mut inner = self.cache.lock();
+        let now = Instant::now();
+        keys.into_iter()
+            .flatten()
+            .find_map(|key| inner.get(&key, now))
+    }
+
+    /// Keeps a result, if the server allows it.
+    pub(crate) fn put(&self, method: &str, params: &RawJson, result: &RawJson) {
+        let [millis, scope] = result.fields(["ttlMs", "cacheScope"]);
+        let millis: u64 = millis.and_then(|it| it.decode().ok()).unwrap_or_default();
+        let shared = scope.and_then(|scope| scope.decode().ok()) == Some(CacheScope::Public);
+        let until = Instant::now().checked_add(Duration::from_millis(millis));
+        if let Some(key) = self.key(method, params, shared)
+            && let Some(until) = until.filter(|_| millis > 0)
+        {
+            self.cache.lock().put(key, result, until);
+        }
+    }
+
+    /// Something changed: what was kept of it is not good any more, whoever it belongs to.
+    pub(crate) fn heard(&self, notification: &Notification) {
+        let stale: &[&str] = match &*notification.method {
+            ToolListChangedParams::METHOD => &[ListTools::METHOD],
+            PromptListChangedParams::METHOD => &[ListPrompts::METHOD],
+            ResourceListChangedParams::METHOD => {
+                &[ListResources::METHOD, ListResourceTemplates::METHOD]
+            }
+            // It may be a part of what was read.
+            ResourceUpdatedParams::METHOD => &[ReadResource::METHOD],
+            _ => return,
+        };
+        let mut inner = self.cache.lock();
+        inner.retain(|key| key.place != self.place || !stale.contains(&key.method));
+    }
+
+    /// Nothing is known of the server any more.
+    pub(crate) fn clear(&self) {
+        let mut inner = self.cache.lock();
+        inner.retain(|key| key.place != self.place);
+    }
+}
+
+impl Inner {
+    fn get(&mut self, key: &Key, now: Instant) -> Option<RawJson> {
+        self.clock += 1;
+        let entry = self.entries.get_mut(key)?;
+        if entry.until <= now {
+            self.remove(key);
+            return None;
+        }
+        entry.used = self.clock;
+        Some(entry.result.clone())
+    }
+
+    fn put(&mut self, key: Key, result: &RawJson, until: Instant) {
+        let size = result.as_bytes().len();
+        if size > self.most_bytes || self.most_entries == 0 {
+            return;
+        }
+        self.remove(&key);
+        while self.entries.len() >= self.most_entries || self.bytes + size > self.most_bytes {
+            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else {
+                break;
+            };
+            self.remove(&oldest);
+        }
+        self.clock += 1;
+        let entry = Entry {
+            result: result.detached(),
+            until,
+            used: self.clock,
+        };
+        self.bytes += size;
+        self.entries.insert(key, entry);
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.bytes -= entry.result.as_bytes().len();
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Key) -> bool) {
+        let gone: Vec<Key> = self
+            .entries
+            .keys()
+            .filter(|key| !keep(key))
+            .cloned()
+            .collect();
+        for key in gone {
+            self.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use belay_protocol::jsonrpc::Message;
+
+    use super::*;
+
+    fn shelf(cache: &Cache, place: &str, owner: &str) -> Shelf {
+        Shelf::new(cache.clone(), place.into(), owner.as_bytes().into())
+    }
+
+    fn raw(text: &str) -> RawJson {
+        RawJson::parse(text.to_owned()).unwrap()
+    }
+
+    fn result(millis: i64, scope: &str) -> RawJson {
+        raw(&format!(
+            r#"{{"tools":[],"ttlMs":{millis},"cacheScope":"{scope}"}}"#
+        ))
+    }
+
+    const LIST: &str = ListTools::METHOD;
+
+    #[tokio::test(start_paused = true)]
+    async fn results_are_good_for_as_long_as_the_server_says() {
+        let shelf = shelf(&Cache::default(), "a", "");
+        let params = RawJson::empty_object();
+        shelf.put(LIST, &params, &result(1000, "private"));
+        assert!(shelf.get(LIST, &params).is_some());
+        assert!(shelf.get(LIST, &raw(r#"{"cursor":"2"}"#)).is_none());
+        assert!(shelf.get(ListPrompts::METHOD, &params).is_none());
+        tokio::time::advance(Duration::from_millis(999)).await;
+        assert!(shelf.get(LIST, &params).is_some());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(shelf.get(LIST, &params).is_none());
+        for silent in [
+            result(0, "private"),
+            result(-5, "private"),
+            raw(r#"{"tools":[]}"#),
+        ] {
+            shelf.put(LIST, &params, &silent);
+            assert!(shelf.get(LIST, &params).is_none());
+        }
+        shelf.put("tools/call", &params, &result(1000, "public"));
+        assert!(shelf.cache.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_answered_in_rounds_is_not_kept() {
+        let shelf = shelf(&Cache::default(), "a", "");
+        let params = raw(r#"{"uri":"file:///a","inputResponses":{}}"#);
+        shelf.put(ReadResource::METHOD, &params, &result(1000, "public"));
+        assert!(shelf.cache.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn private_results_stay_with_their_owner() {
+        let cache = Cache::default();
+        let (alice, bob) = (shelf(&cache, "a", "alice"), shelf(&cache, "a", "bob"));
+        let elsewhere = shelf(&cache, "b", "alice");
+        let params = RawJson::empty_object();
+        alice.put(LIST, &params, &result(1000, "private"));
+        assert!(alice.get(LIST, &params).is_some());
+        assert!(bob.get(LIST, &params).is_none());
+        alice.put(ListPrompts::METHOD, &params, &result(1000, "public"));
+        assert!(bob.get(ListPrompts::METHOD, &params).is_some());
+        assert!(elsewhere.get(ListPrompts::METHOD, &params).is_none());
+        // A scope that nobody knows is nobody else's.
+        alice.put(LIST, &params, &result(1000, "galactic"));
+        assert!(bob.get(LIST, &params).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn news_make_results_stale() {
+        let cache = Cache::default();
+        let (here, there) = (shelf(&cache, "a", ""), shelf(&cache, "b", ""));
+        let params = RawJson::empty_object();
+        for shelf in [&here, &there] {
+            shelf.put(LIST, &params, &result(1000, "public"));
+            shelf.put(ListPrompts::METHOD, &params, &result(1000, "public"));
+        }
+        let text = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        let Ok(Message::Notification(changed)) = belay_protocol::jsonrpc::decode(&text.into(), 64)
+        else {
+            unreachable!("it is a notification");
+        };
+        here.heard(&changed);
+        assert!(here.get(LIST, &params).is_none());
+        assert!(here.get(ListPrompts::METHOD, &params).is_some());
+        assert!(there.get(LIST, &params).is_some());
+        there.clear();
+        assert_eq!(cache.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_bounded() {
+        let cache = Cache::new(2, 1 << 20);
+        let shelf = shelf(&cache, "a", "");
+        let page = |number: u32| raw(&format!(r#"{{"cursor":"{number}"}}"#));
+        for number in 0..3 {
+            shelf.put(LIST, &page(number), &result(1000, "public"));
+            shelf.get(LIST, &page(0));
+        }
+        // What was used last stays.
+        assert_eq!(cache.len(), 2);
+        assert!(shelf.get(LIST, &page(0)).is_some());
+        assert!(shelf.get(LIST, &page(1)).is_none());
+        let small = Cache::new(10, 100);
+        let shelf = super::Shelf::new(small.clone(), "a".into(), [].as_slice().into());
+        for number in 0..9 {
+            shelf.put(LIST, &page(number), &result(1000, "public"));
+            assert!(small.lock().bytes <= 100);
+        }
+        assert!(small.len() == 2 || small.len() == 1);
+        small.clear();
+        assert_eq!(small.lock().bytes, 0);
+    }
+}

@@ -1,0 +1,93 @@
+//! What a client does by itself around every request: it uses again what it may, it answers what it
+//! is asked, and it knows which headers a tool wants.
+
+use std::sync::Arc;
+
+use belay_protocol::jsonrpc::RawJson;
+use belay_protocol::types::{CallTool, ListTools, Request as _, error_code};
+#[cfg(feature = "http")]
+use serde_json::{Map, Value};
+
+use super::cache::Shelf;
+use super::guests::Guests;
+use crate::Error;
+use crate::call::Outgoing;
+#[cfg(feature = "http")]
+use crate::transport::http::mirrored::KnownTools;
+
+/// What a client does by itself.
+#[derive(Clone, Default)]
+pub(crate) struct Desk {
+    /// Who answers when a server asks.
+    pub(crate) guests: Option<Arc<Guests>>,
+    /// What may be used again.
+    pub(crate) shelf: Option<Shelf>,
+    /// What tools want to see in headers. Modern HTTP only.
+    #[cfg(feature = "http")]
+    pub(crate) known_tools: Option<KnownTools>,
+}
+
+impl Desk {
+    /// Whether there is nothing to do for any request but those whose results may be used again.
+    pub(crate) fn is_idle(&self) -> bool {
+        #[cfg(feature = "http")]
+        if self.known_tools.is_some() {
+            return false;
+        }
+        self.guests.is_none()
+    }
+
+    /// A result that may be used again.
+    pub(crate) fn recall(&self, request: &Outgoing, fresh: bool) -> Option<RawJson> {
+        let shelf = self.shelf.as_ref().filter(|_| !fresh)?;
+        shelf.get(&request.method, &request.params)
+    }
+
+    /// Whether a call was refused because a tool wants to see something in headers.
+    pub(crate) fn is_behind(&self, request: &Outgoing, result: &Result<RawJson, Error>) -> bool {
+        #[cfg(feature = "http")]
+        if self.known_tools.is_some() && request.method == *CallTool::METHOD {
+            let error = result.as_ref().err().and_then(Error::refusal);
+            return error.is_some_and(|error| error.code == error_code::HEADER_MISMATCH);
+        }
+        let _ = (request, result);
+        false
+    }
+
+    /// Takes in a result, and gives what of it may be used.
+    pub(crate) fn learn(&self, request: &Outgoing, result: RawJson) -> RawJson {
+        #[cfg(feature = "http")]
+        let result = match &self.known_tools {
+            Some(known) if request.method == *ListTools::METHOD => usable_tools(known, result),
+            _ => result,
+        };
+        if let Some(shelf) = &self.shelf {
+            shelf.put(&request.method, &request.params, &result);
+        }
+        result
+    }
+}
+
+/// The tools that can be called: one whose headers are wrong is left out.
+#[cfg(feature = "http")]
+fn usable_tools(known: &KnownTools, result: RawJson) -> RawJson {
+    let Ok(mut page) = result.decode::<Map<String, Value>>() else {
+        return result;
+    };
+    let Some(Value::Array(tools)) = page.get_mut("tools") else {
+        return result;
+    };
+    let before = tools.len();
+    tools.retain(|tool| {
+        let name = tool.get("name").and_then(Value::as_str);
+        let schema = tool.get("inputSchema").and_then(Value::as_object);
+        match (name, schema) {
+            (Some(name), Some(schema)) => known.learn(name, schema),
+            _ => true,
+        }
+    });
+    match tools.len() == before {
+        true => result,
+        false => RawJson::encode(&page).unwrap_or(result),
+    }
+}

@@ -1,0 +1,178 @@
+//! What a server offers, as calls.
+
+use belay_protocol::types::legacy::{
+    Ping, PingParams, RootsListChangedParams, SetLevel, SetLevelParams,
+};
+use belay_protocol::types::{
+    CallTool, CallToolParams, CallToolResult, Complete, CompleteParams, CompleteResult,
+    CompletedArgument, EmptyResult, GetPrompt, GetPromptParams, GetPromptResult, Implementation,
+    ListPrompts, ListPromptsResult, ListResourceTemplates, ListResourceTemplatesResult,
+    ListResources, ListResourcesResult, ListTools, ListToolsResult, LoggingLevel,
+    Notification as _, PaginatedParams, Prompt, ReadResource, ReadResourceParams,
+    ReadResourceResult, Reference, Resource, ResourceTemplate, ServerCapabilities, Tool, meta_key,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Client;
+use super::pages::{Paged, Pages};
+use crate::{Call, Error};
+
+impl Client {
+    /// Calls a tool.
+    ///
+    /// If the server needs something first, whoever was given to the builder for it is asked, and the
+    /// call goes on, in as many rounds as it takes (ten at most) and under one deadline.
+    pub fn call_tool(&self, name: &str, arguments: impl Serialize) -> Call<CallToolResult> {
+        let mut params = CallToolParams::new(name);
+        match serde_json::to_value(arguments) {
+            Ok(Value::Object(arguments)) => params.arguments = Some(arguments),
+            Ok(Value::Null) => {}
+            Ok(_) => {
+                let error = serde::ser::Error::custom("the arguments of a tool are an object");
+                return self.cannot(error);
+            }
+            Err(error) => return self.cannot(error),
+        }
+        self.request::<CallTool>(&params)
+    }
+
+    /// Lists the first page of tools.
+    pub fn list_tools(&self) -> Call<ListToolsResult> {
+        self.request::<ListTools>(&PaginatedParams::new())
+    }
+
+    /// Lists all tools, page by page, of which each has its own deadlines.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it cancels the page that is being asked for.
+    pub async fn list_all_tools(&self) -> Result<Vec<Tool>, Error> {
+        self.pages::<ListTools>().all().await
+    }
+
+    /// Lists the first page of resources.
+    pub fn list_resources(&self) -> Call<ListResourcesResult> {
+        self.request::<ListResources>(&PaginatedParams::new())
+    }
+
+    /// Lists all resources, page by page, of which each has its own deadlines.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it cancels the page that is being asked for.
+    pub async fn list_all_resources(&self) -> Result<Vec<Resource>, Error> {
+        self.pages::<ListResources>().all().await
+    }
+
+    /// Lists the first page of templates of resources.
+    pub fn list_resource_templates(&self) -> Call<ListResourceTemplatesResult> {
+        self.request::<ListResourceTemplates>(&PaginatedParams::new())
+    }
+
+    /// Lists all templates of resources, page by page, of which each has its own deadlines.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it cancels the page that is being asked for.
+    pub async fn list_all_resource_templates(&self) -> Result<Vec<ResourceTemplate>, Error> {
+        self.pages::<ListResourceTemplates>().all().await
+    }
+
+    /// Reads a resource.
+    pub fn read_resource(&self, uri: &str) -> Call<ReadResourceResult> {
+        self.request::<ReadResource>(&ReadResourceParams::new(uri))
+    }
+
+    /// Lists the first page of prompts.
+    pub fn list_prompts(&self) -> Call<ListPromptsResult> {
+        self.request::<ListPrompts>(&PaginatedParams::new())
+    }
+
+    /// Lists all prompts, page by page, of which each has its own deadlines.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it cancels the page that is being asked for.
+    pub async fn list_all_prompts(&self) -> Result<Vec<Prompt>, Error> {
+        self.pages::<ListPrompts>().all().await
+    }
+
+    /// Gets a prompt, filled in.
+    pub fn get_prompt<N: Into<String>, V: Into<String>>(
+        &self,
+        name: &str,
+        arguments: impl IntoIterator<Item = (N, V)>,
+    ) -> Call<GetPromptResult> {
+        let mut params = GetPromptParams::new(name);
+        let arguments = arguments.into_iter();
+        let arguments = arguments.map(|(name, value)| (name.into(), value.into()));
+        params.arguments = Some(arguments.collect());
+        self.request::<GetPrompt>(&params)
+    }
+
+    /// Asks what an argument of a prompt, or a variable of a template, could be.
+    ///
+    /// ```no_run
+    /// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
+    /// use belay::types::PromptReference;
+    ///
+    /// let prompt = PromptReference::new("review");
+    /// let known = client.complete(prompt, "language", "ru").await?.completion.values;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn complete(
+        &self,
+        reference: impl Into<Reference>,
+        argument: &str,
+        typed: &str,
+    ) -> Call<CompleteResult> {
+        let argument = CompletedArgument::new(argument, typed);
+        self.request::<Complete>(&CompleteParams::new(reference, argument))
+    }
+
+    /// Says from which level on log messages are wanted. Legacy only: a modern request says so
+    /// itself, with [`Call::log_level`].
+    pub fn set_log_level(&self, level: LoggingLevel) -> Call<EmptyResult> {
+        self.request::<SetLevel>(&SetLevelParams::new(level))
+    }
+
+    /// Asks whether anybody is there. Legacy only.
+    pub fn ping(&self) -> Call<EmptyResult> {
+        self.request::<Ping>(&PingParams::new())
+    }
+
+    /// Tells the server that the folders that matter are not what they were. Nothing is told to a
+    /// modern server: it asks when it wants to know.
+    pub fn roots_changed(&self) {
+        self.tell_legacy(RootsListChangedParams::METHOD);
+    }
+
+    /// A list, page by page.
+    pub fn pages<L: Paged>(&self) -> Pages<L> {
+        Pages::new(self.clone())
+    }
+
+    /// Who the server says it is. Nothing of it is verified.
+    pub fn server_info(&self) -> Option<Implementation> {
+        let introduction = self.introduction();
+        let meta = introduction.field("_meta");
+        let modern = meta.and_then(|meta| meta.field(meta_key::SERVER_INFO));
+        let info = introduction.field("serverInfo").or(modern);
+        info.and_then(|info| info.decode().ok())
+    }
+
+    /// What the server says it can do.
+    pub fn server_capabilities(&self) -> ServerCapabilities {
+        let capabilities = self.introduction().field("capabilities");
+        let capabilities = capabilities.and_then(|it| it.decode().ok());
+        capabilities.unwrap_or_default()
+    }
+
+    /// How to make good use of the server, for the model, if it says so.
+    pub fn instructions(&self) -> Option<String> {
+        let instructions = self.introduction().field("instructions");
+        instructions?.decode().ok()
+    }
+}

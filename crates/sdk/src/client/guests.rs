@@ -1,0 +1,190 @@
+//! What a client does for a server that asks: one set of handlers for both eras.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use belay_protocol::jsonrpc::ErrorObject;
+use belay_protocol::types::{
+    CreateMessage, CreateMessageParams, CreateMessageResult, Elicit, ElicitFormParams,
+    ElicitParams, ElicitResult, ElicitUrlParams, ElicitationCapability, Extra, ListCapability,
+    ListRoots, ListRootsParams, ListRootsResult, Request as Typed, Root, SamplingCapability,
+    error_code,
+};
+use serde_json::Value;
+
+use super::ClientBuilder;
+use crate::driver::{BoxFuture, fence};
+
+type Guest<P, R> = Arc<dyn Fn(P) -> BoxFuture<Result<R, ErrorObject>> + Send + Sync>;
+type Raw = Guest<Value, Value>;
+
+/// The handlers, by what is asked.
+#[derive(Clone, Default)]
+pub(crate) struct Guests {
+    raw: HashMap<&'static str, Raw>,
+    form: Option<Guest<ElicitFormParams, ElicitResult>>,
+    url: Option<Guest<ElicitUrlParams, ElicitResult>>,
+}
+
+impl Guests {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.raw.is_empty() && self.form.is_none() && self.url.is_none()
+    }
+
+    /// Does what is asked, if somebody here can. It is stopped when it is dropped.
+    pub(crate) fn serve(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Option<BoxFuture<Result<Value, ErrorObject>>> {
+        if method == Elicit::METHOD {
+            return self.elicit(params);
+        }
+        let guest = self.raw.get(method)?.clone();
+        Some(fenced(move || guest(params)))
+    }
+
+    fn elicit(&self, params: Value) -> Option<BoxFuture<Result<Value, ErrorObject>>> {
+        if self.form.is_none() && self.url.is_none() {
+            return None;
+        }
+        let params = match decode(params) {
+            Ok(params) => params,
+            Err(error) => return Some(Box::pin(std::future::ready(Err(error)))),
+        };
+        match (params, &self.form, &self.url) {
+            (ElicitParams::Form(params), Some(form), _) => {
+                let form = form.clone();
+                Some(fenced(move || encoded(form(params))))
+            }
+            (ElicitParams::Url(params), _, Some(url)) => {
+                let url = url.clone();
+                Some(fenced(move || encoded(url(params))))
+            }
+            _ => None,
+        }
+    }
+
+    fn add<R: Typed>(&mut self, guest: Guest<R::Params, R::Result>)
+    where
+        R::Params: 'static,
+        R::Result: 'static,
+    {
+        let raw: Raw = Arc::new(move |params| match decode(params) {
+            Ok(params) => encoded(guest(params)),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        });
+        self.raw.insert(R::METHOD, raw);
+    }
+}
+
+fn decode<P: serde::de::DeserializeOwned>(params: Value) -> Result<P, ErrorObject> {
+    let params = match params {
+        Value::Null => Value::Object(Extra::new()),
+        params => params,
+    };
+    serde_json::from_value(params)
+        .map_err(|error| ErrorObject::new(error_code::INVALID_PARAMS, error.to_string()))
+}
+
+fn encoded<R: serde::Serialize + 'static>(
+    running: BoxFuture<Result<R, ErrorObject>>,
+) -> BoxFuture<Result<Value, ErrorObject>> {
+    Box::pin(async move {
+        serde_json::to_value(running.await?)
+            .map_err(|error| ErrorObject::new(error_code::INTERNAL_ERROR, error.to_string()))
+    })
+}
+
+/// One that panics has failed, and nothing else has (**panic-fence**).
+fn fenced(
+    run: impl FnOnce() -> BoxFuture<Result<Value, ErrorObject>> + Send + 'static,
+) -> BoxFuture<Result<Value, ErrorObject>> {
+    Box::pin(async move {
+        fence(run).await.unwrap_or_else(|_| {
+            tracing::error!("a handler for a server's question panicked (panic-fence)");
+            let problem = "internal error";
+            Err(ErrorObject::new(error_code::INTERNAL_ERROR, problem))
+        })
+    })
+}
+
+/// What a server may ask. Each of these is told to servers as something this client can do.
+impl ClientBuilder {
+    /// Asks the person in front of this client to fill in a form. It is stopped when nobody waits for
+    /// it any more.
+    ///
+    /// ```
+    /// use belay::types::ElicitResult;
+    ///
+    /// let builder = belay::Client::builder("editor", "1.0.0").on_elicit(|form| async move {
+    ///     // Show `form.message` and the fields of `form.requested_schema`, and then:
+    ///     Ok(ElicitResult::accept(form.requested_schema.defaults()))
+    /// });
+    /// ```
+    pub fn on_elicit<F, Fut>(mut self, guest: F) -> Self
+    where
+        F: Fn(ElicitFormParams) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
+    {
+        self.guests.form = Some(Arc::new(move |params| Box::pin(guest(params))));
+        let elicitation = &mut self.capabilities.elicitation;
+        let elicitation = elicitation.get_or_insert_with(ElicitationCapability::new);
+        elicitation.form.get_or_insert_default();
+        self
+    }
+
+    /// Asks the person in front of this client to visit a page. It must be shown to them in full
+    /// before they agree, and must not be opened or fetched before that.
+    pub fn on_elicit_url<F, Fut>(mut self, guest: F) -> Self
+    where
+        F: Fn(ElicitUrlParams) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
+    {
+        self.guests.url = Some(Arc::new(move |params| Box::pin(guest(params))));
+        let elicitation = &mut self.capabilities.elicitation;
+        let elicitation = elicitation.get_or_insert_with(ElicitationCapability::new);
+        elicitation.url.get_or_insert_default();
+        self
+    }
+
+    /// Asks a language model on behalf of the server. The person should be able to see it, and to say
+    /// no. Say so with [`ClientBuilder::capabilities`] if the model can be given tools.
+    pub fn on_sample<F, Fut>(mut self, guest: F) -> Self
+    where
+        F: Fn(CreateMessageParams) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
+    {
+        let guest: Guest<_, _> = Arc::new(move |params| Box::pin(guest(params)));
+        self.guests.add::<CreateMessage>(guest);
+        let sampling = &mut self.capabilities.sampling;
+        sampling.get_or_insert_with(SamplingCapability::new);
+        self
+    }
+
+    /// Tells which folders matter.
+    pub fn roots(self, roots: impl IntoIterator<Item = Root>) -> Self {
+        let roots: Vec<Root> = roots.into_iter().collect();
+        self.on_roots(move || std::future::ready(roots.clone()))
+    }
+
+    /// The same, where that changes. See [`Client::roots_changed`](crate::Client::roots_changed).
+    pub fn on_roots<F, Fut>(mut self, guest: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Vec<Root>> + Send + 'static,
+    {
+        let guest: Guest<ListRootsParams, ListRootsResult> = Arc::new(move |_| {
+            let roots = guest();
+            Box::pin(async move { Ok(ListRootsResult::new(roots.await)) })
+        });
+        self.guests.add::<ListRoots>(guest);
+        let roots = self
+            .capabilities
+            .roots
+            .get_or_insert_with(ListCapability::new);
+        roots.list_changed = Some(true);
+        self
+    }
+}

@@ -1,0 +1,203 @@
+//! What a subscription has heard and nobody has looked at yet: bounded, whatever a server tells.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use belay_protocol::jsonrpc::Notification;
+use belay_protocol::types::modern::{AcknowledgedParams, SubscriptionFilter};
+use belay_protocol::types::{
+    Notification as _, PromptListChangedParams, ResourceListChangedParams, ResourceUpdatedParams,
+    ToolListChangedParams,
+};
+use tokio::sync::Notify;
+
+/// Something on a server changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Change {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The list of resources.
+    Resources,
+    /// A resource.
+    Updated {
+        /// Where it is; perhaps a part of what was asked for.
+        uri: String,
+    },
+    /// More happened than anybody looked at: so many changes were not kept. Whatever was asked for
+    /// may have changed.
+    Lagged {
+        /// How many.
+        missed: u64,
+    },
+    /// The connection was lost, and is there again. Whatever was asked for may have changed
+    /// meanwhile.
+    Restored,
+}
+
+/// What was heard. The same thing waits once: it says that something changed, so a second time would
+/// say nothing new.
+pub(crate) struct Inbox {
+    filter: SubscriptionFilter,
+    inner: Mutex<Inner>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct Inner {
+    waiting: VecDeque<Change>,
+    missed: u64,
+    agreed: Option<SubscriptionFilter>,
+}
+
+/// So many changes wait.
+const WAITING: usize = 256;
+
+impl Inbox {
+    pub(super) fn new(filter: SubscriptionFilter) -> Self {
+        Self {
+            filter,
+            inner: Mutex::default(),
+            news: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something was told.
+    pub(super) fn put(&self, notification: &Notification) {
+        if notification.method == *AcknowledgedParams::METHOD {
+            let params = notification.params.as_ref();
+            let params = params.and_then(|params| params.decode::<AcknowledgedParams>().ok());
+            self.agree(
+                params
+                    .map(|params| params.notifications)
+                    .unwrap_or_default(),
+            );
+        } else if let Some(change) = self.wanted(notification) {
+            self.push(change);
+        }
+    }
+
+    /// What was told, if it was asked for.
+    fn wanted(&self, notification: &Notification) -> Option<Change> {
+        let filter = &self.filter;
+        let (wanted, change) = match &*notification.method {
+            ToolListChangedParams::METHOD => (filter.tools_list_changed, Change::Tools),
+            PromptListChangedParams::METHOD => (filter.prompts_list_changed, Change::Prompts),
+            ResourceListChangedParams::METHOD => (filter.resources_list_changed, Change::Resources),
+            ResourceUpdatedParams::METHOD => {
+                let params: ResourceUpdatedParams = notification.params.as_ref()?.decode().ok()?;
+                let wanted = !filter.uris().is_empty();
+                (Some(wanted), Change::Updated { uri: params.uri })
+            }
+            _ => return None,
+        };
+        (wanted == Some(true)).then_some(change)
+    }
+
+    pub(super) fn push(&self, change: Change) {
+        let mut inner = self.lock();
+        match inner.waiting.contains(&change) {
+            true => return,
+            false if inner.waiting.len() >= WAITING => inner.missed += 1,
+            false => inner.waiting.push_back(change),
+        }
+        drop(inner);
+        self.news.notify_one();
+    }
+
+    pub(super) fn agree(&self, filter: SubscriptionFilter) {
+        self.lock().agreed = Some(filter);
+        self.news.notify_one();
+    }
+
+    /// Nothing is agreed upon yet, or not any more.
+    pub(super) fn disagree(&self) {
+        self.lock().agreed = None;
+    }
+
+    pub(super) fn agreed(&self) -> Option<SubscriptionFilter> {
+        self.lock().agreed.clone()
+    }
+
+    /// Whether it is about this resource.
+    pub(super) fn is_about(&self, uri: &str) -> bool {
+        self.filter.uris().iter().any(|known| known == uri)
+    }
+
+    /// Takes what waits longest.
+    pub(super) fn take(&self) -> Option<Change> {
+        let mut inner = self.lock();
+        inner.waiting.pop_front().or_else(|| {
+            let missed = std::mem::take(&mut inner.missed);
+            (missed > 0).then_some(Change::Lagged { missed })
+        })
+    }
+
+    /// Waits until something has come.
+    pub(super) async fn news(&self) {
+        self.news.notified().await;
+    }
+}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox")
+            .field("filter", &self.filter)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use belay_protocol::jsonrpc::{Message, decode};
+
+    use super::*;
+
+    fn told(method: &str, params: &str) -> Notification {
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
+        match decode(&text.into(), 64) {
+            Ok(Message::Notification(notification)) => notification,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn updated(uri: u32) -> Notification {
+        told(
+            ResourceUpdatedParams::METHOD,
+            &format!(r#"{{"uri":"a:{uri}"}}"#),
+        )
+    }
+
+    #[test]
+    fn only_what_was_asked_for_waits_and_only_once() {
+        let inbox = Inbox::new(SubscriptionFilter::new().tools());
+        for _ in 0..3 {
+            inbox.put(&told(ToolListChangedParams::METHOD, "{}"));
+            inbox.put(&told(PromptListChangedParams::METHOD, "{}"));
+            inbox.put(&updated(1));
+        }
+        assert_eq!(inbox.take(), Some(Change::Tools));
+        assert_eq!(inbox.take(), None);
+    }
+
+    #[test]
+    fn a_server_that_tells_too_much_is_told_of_as_lag() {
+        let inbox = Inbox::new(SubscriptionFilter::new().resource("a:"));
+        for uri in 0..1000 {
+            inbox.put(&updated(uri));
+        }
+        for uri in 0..WAITING {
+            let uri = format!("a:{uri}");
+            assert_eq!(inbox.take(), Some(Change::Updated { uri }));
+        }
+        let missed = 1000 - WAITING as u64;
+        assert_eq!(inbox.take(), Some(Change::Lagged { missed }));
+        assert_eq!(inbox.take(), None);
+    }
+}

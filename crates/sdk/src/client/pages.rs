@@ -1,0 +1,127 @@
+//! Lists, page by page.
+
+use std::marker::PhantomData;
+
+use belay_protocol::types::{
+    ListPrompts, ListPromptsResult, ListResourceTemplates, ListResourceTemplatesResult,
+    ListResources, ListResourcesResult, ListTools, ListToolsResult, PaginatedParams, Prompt,
+    Request as Typed, Resource, ResourceTemplate, Tool,
+};
+
+use super::Client;
+use crate::Error;
+
+/// So many pages are enough for anybody.
+pub(crate) const PAGES: usize = 64;
+
+/// A list that comes in pages.
+pub trait Paged: Typed<Params = PaginatedParams> {
+    /// What is listed.
+    type Item;
+
+    /// What a page holds, and where the next one begins.
+    fn page(result: Self::Result) -> (Vec<Self::Item>, Option<String>);
+}
+
+impl Paged for ListTools {
+    type Item = Tool;
+
+    fn page(result: ListToolsResult) -> (Vec<Tool>, Option<String>) {
+        (result.tools, result.next_cursor)
+    }
+}
+
+impl Paged for ListResources {
+    type Item = Resource;
+
+    fn page(result: ListResourcesResult) -> (Vec<Resource>, Option<String>) {
+        (result.resources, result.next_cursor)
+    }
+}
+
+impl Paged for ListResourceTemplates {
+    type Item = ResourceTemplate;
+
+    fn page(result: ListResourceTemplatesResult) -> (Vec<ResourceTemplate>, Option<String>) {
+        (result.resource_templates, result.next_cursor)
+    }
+}
+
+impl Paged for ListPrompts {
+    type Item = Prompt;
+
+    fn page(result: ListPromptsResult) -> (Vec<Prompt>, Option<String>) {
+        (result.prompts, result.next_cursor)
+    }
+}
+
+/// A list, page by page.
+///
+/// ```no_run
+/// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
+/// let mut pages = client.pages::<belay::types::ListTools>();
+/// while let Some(tools) = pages.next().await? {
+///     println!("{} tools", tools.len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Pages<L> {
+    client: Client,
+    /// Where the next page begins; `None` after the last one.
+    next: Option<PaginatedParams>,
+    most: usize,
+    left: usize,
+    list: PhantomData<fn() -> L>,
+}
+
+impl<L: Paged> Pages<L> {
+    pub(super) fn new(client: Client) -> Self {
+        Self {
+            client,
+            next: Some(PaginatedParams::new()),
+            most: PAGES,
+            left: PAGES,
+            list: PhantomData,
+        }
+    }
+
+    /// So many pages at most; 64 if this is not said. One more is an error.
+    pub fn at_most(mut self, pages: usize) -> Self {
+        (self.most, self.left) = (pages, pages);
+        self
+    }
+
+    /// The next page; `None` after the last one. Each has deadlines of its own.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it cancels the page that is being asked for. It can be asked for again.
+    pub async fn next(&mut self) -> Result<Option<Vec<L::Item>>, Error> {
+        let Some(page) = &self.next else {
+            return Ok(None);
+        };
+        if self.left == 0 {
+            return Err(Error::too_many_pages(self.most));
+        }
+        let result = self.client.request::<L>(page).await?;
+        let (items, cursor) = L::page(result);
+        self.left -= 1;
+        self.next = cursor.map(PaginatedParams::at);
+        Ok(Some(items))
+    }
+
+    /// All that is left of the list.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it cancels the page that is being asked for.
+    pub async fn all(mut self) -> Result<Vec<L::Item>, Error> {
+        let mut items = Vec::new();
+        while let Some(page) = self.next().await? {
+            items.extend(page);
+        }
+        Ok(items)
+    }
+}

@@ -1,0 +1,431 @@
+//! Arguments of a tool that headers repeat: `x-mcp-header`, and `Mcp-Param-…`. Modern only.
+//!
+//! A tool says in its schema which of its arguments others on the way may want to see. Whoever calls
+//! it repeats them, and whoever is called looks whether both say the same.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use belay_protocol::jsonrpc::RawJson;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+
+use super::headers::{self, single};
+
+const ANNOTATION: &str = "x-mcp-header";
+
+/// The arguments of one tool that headers repeat.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Mirrored(Vec<Mirror>);
+
+#[derive(Clone, PartialEq, Debug)]
+struct Mirror {
+    /// Where the argument is.
+    path: Vec<String>,
+    header: HeaderName,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Kind {
+    Text,
+    Integer,
+    Boolean,
+}
+
+impl Mirrored {
+    /// What a schema says. The problem is one with the whole tool.
+    pub(crate) fn of(schema: &Map<String, Value>) -> Result<Self, String> {
+        let mut mirrored = Self::default();
+        mirrored.look(schema, &mut Vec::new(), true)?;
+        Ok(mirrored)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Looks at a schema, and at all within it. Only what is reached by `properties` alone can be
+    /// repeated.
+    fn look(
+        &mut self,
+        schema: &Map<String, Value>,
+        path: &mut Vec<String>,
+        reached: bool,
+    ) -> Result<(), String> {
+        if let Some(name) = schema.get(ANNOTATION) {
+            match reached && !path.is_empty() {
+                true => self.add(name, schema, path)?,
+                false => return Err(format!("`{ANNOTATION}` stands where nothing can be read")),
+            }
+        }
+        for (keyword, value) in schema {
+            match (keyword.as_str(), value) {
+                ("properties", Value::Object(fields)) => {
+                    for (name, field) in fields {
+                        path.push(name.clone());
+                        self.look_at(field, path, reached)?;
+                        path.pop();
+                    }
+                }
+                // What is in there are values, not schemas.
+                ("const" | "enum" | "default" | "examples" | "required", _) => {}
+                // Names, with schemas.
+                (
+                    "$defs" | "definitions" | "patternProperties" | "dependentSchemas",
+                    Value::Object(schemas),
+                ) => {
+                    for schema in schemas.values() {
+                        self.look_at(schema, path, false)?;
+                    }
+                }
+                (_, value) => self.look_at(value, path, false)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at(
+        &mut self,
+        value: &Value,
+        path: &mut Vec<String>,
+        reached: bool,
+    ) -> Result<(), String> {
+        match value {
+            Value::Object(schema) => self.look(schema, path, reached),
+            Value::Array(values) => values
+                .iter()
+                .try_for_each(|value| self.look_at(value, path, false)),
+            _ => Ok(()),
+        }
+    }
+
+    fn add(
+        &mut self,
+        name: &Value,
+        schema: &Map<String, Value>,
+        path: &[String],
+    ) -> Result<(), String> {
+        let argument = path.join(".");
+        let name = name.as_str().unwrap_or_default();
+        let header = format!("mcp-param-{}", name.to_ascii_lowercase());
+        let header: Option<HeaderName> = header.parse().ok();
+        let Some(header) = header.filter(|_| !name.is_empty()) else {
+            return Err(format!(
+                "`{argument}`: {name:?} cannot be a part of a header's name"
+            ));
+        };
+        if self.0.iter().any(|known| known.header == header) {
+            return Err(format!("`{argument}`: {name:?} stands there twice"));
+        }
+        let Some(kind) = kind(schema.get("type")) else {
+            let kinds = "strings, integers and booleans";
+            return Err(format!("`{argument}`: only {kinds} can stand in a header"));
+        };
+        let path = path.to_vec();
+        self.0.push(Mirror { path, header, kind });
+        Ok(())
+    }
+
+    /// The headers of a call.
+    pub(crate) fn headers(&self, arguments: Option<&RawJson>) -> Vec<(HeaderName, HeaderValue)> {
+        let said = self.0.iter().filter_map(|mirror| {
+            let text = mirror.kind.write(&mirror.value(arguments)?)?;
+            Some((mirror.header.clone(), headers::encode(&text)))
+        });
+        said.collect()
+    }
+
+    /// Whether headers say what the arguments say.
+    pub(crate) fn check(
+        &self,
+        headers: &HeaderMap,
+        arguments: Option<&RawJson>,
+    ) -> Result<(), String> {
+        self.0
+            .iter()
+            .try_for_each(|mirror| mirror.check(headers, arguments))
+    }
+}
+
+/// Of what kind an argument is. It may also be missing.
+fn kind(types: Option<&Value>) -> Option<Kind> {
+    let only = match types? {
+        Value::String(only) => only.as_str(),
+        Value::Array(types) => {
+            let mut named = types.iter().filter(|one| *one != "null");
+            let only = named.next()?.as_str()?;
+            named.next().is_none().then_some(only)?
+        }
+        _ => return None,
+    };
+    match only {
+        "string" => Some(Kind::Text),
+        "integer" => Some(Kind::Integer),
+        "boolean" => Some(Kind::Boolean),
+        _ => None,
+    }
+}
+
+impl Kind {
+    /// A value as it stands in a header; `None` if it is of another kind.
+    fn write(self, value: &Value) -> Option<String> {
+        match (self, value) {
+            (Self::Text, Value::String(text)) => Some(text.clone()),
+            (Self::Integer, Value::Number(number)) => Some(number.to_string()),
+            (Self::Boolean, Value::Bool(value)) => Some(value.to_string()),
+            _ => None,
+        }
+    }
+
+    fn is_said(self, said: &str, value: &Value) -> bool {
+        match (self, value) {
+            // 42.0 is 42.
+            (Self::Integer, Value::Number(number)) => {
+                match (said.parse::<i64>(), number.as_i64()) {
+                    (Ok(said), Some(number)) => said == number,
+                    _ => said.parse::<f64>().ok() == number.as_f64(),
+                }
+            }
+            _ => self.write(value).as_deref() == Some(said),
+        }
+    }
+}
+
+impl Mirror {
+    /// The argument, if it is there.
+    fn value(&self, arguments: Option<&RawJson>) -> Option<Value> {
+        let mut value = arguments?.clone();
+        for step in &self.path {
+            value = value.field(step)?;
+        }
+        value.decode().ok().filter(|value: &Value| !value.is_null())
+    }
+
+    fn check(&self, headers: &HeaderMap, arguments: Option<&RawJson>) -> Result<(), String> {
+        let name = &self.header;
+        let value = self.value(arguments);
+        match (single(headers, name), value) {
+            (Ok(None), None) => Ok(()),
+            (Ok(Some(said)), Some(value)) => match headers::decode(said) {
+                Some(said) if self.kind.is_said(&said, &value) => Ok(()),
+                Some(said) => Err(format!(
+                    "`{name}` is {said:?}, and in the body it is {value}"
+                )),
+                None => Err(format!("`{name}` is not valid base64")),
+            },
+            // What is of no kind that can be repeated is for the tool to refuse.
+            (Ok(None), Some(value)) if self.kind.write(&value).is_none() => Ok(()),
+            (Ok(None), Some(value)) => Err(format!(
+                "`{name}` is missing; it must be {value}, as in the body"
+            )),
+            (Ok(Some(said)), None) => Err(format!(
+                "`{name}` is {said:?}, and in the body it is missing"
+            )),
+            (Err(_), _) => Err(format!("`{name}` must be there once, as plain text")),
+        }
+    }
+}
+
+/// What a client has learnt of the tools of a server.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct KnownTools(Arc<RwLock<HashMap<String, Arc<Mirrored>>>>);
+
+impl KnownTools {
+    /// Takes in a tool. False if it must not be used.
+    pub(crate) fn learn(&self, name: &str, schema: &Map<String, Value>) -> bool {
+        let mirrored = Mirrored::of(schema);
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match mirrored {
+            Ok(mirrored) if mirrored.is_empty() => {
+                known.remove(name);
+                true
+            }
+            Ok(mirrored) => {
+                known.insert(name.to_owned(), Arc::new(mirrored));
+                true
+            }
+            Err(problem) => {
+                known.remove(name);
+                tracing::warn!(
+                    tool = name,
+                    problem,
+                    "a tool was left out: its headers are wrong"
+                );
+                false
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Mirrored>> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(schema: Value) -> Result<Mirrored, String> {
+        Mirrored::of(schema.as_object().unwrap())
+    }
+
+    fn field(annotated: Value) -> Value {
+        json!({ "type": "object", "properties": { "a": annotated } })
+    }
+
+    #[test]
+    fn what_can_be_repeated_and_what_cannot() {
+        for (annotated, problem) in [
+            (json!({ "type": "string", "x-mcp-header": "Region" }), None),
+            (
+                json!({ "type": ["integer", "null"], "x-mcp-header": "N" }),
+                None,
+            ),
+            (
+                json!({ "type": "boolean", "x-mcp-header": "a!#$%&'*+-.^_`|~0" }),
+                None,
+            ),
+            (
+                json!({ "type": "string", "default": { "x-mcp-header": 7 } }),
+                None,
+            ),
+            (
+                json!({ "type": "string", "x-mcp-header": "" }),
+                Some("header's name"),
+            ),
+            (
+                json!({ "type": "string", "x-mcp-header": 7 }),
+                Some("header's name"),
+            ),
+            (
+                json!({ "type": "string", "x-mcp-header": "a b" }),
+                Some("header's name"),
+            ),
+            (
+                json!({ "type": "string", "x-mcp-header": "a:b" }),
+                Some("header's name"),
+            ),
+            (
+                json!({ "type": "string", "x-mcp-header": "é" }),
+                Some("header's name"),
+            ),
+            (
+                json!({ "type": "string", "x-mcp-header": "a\n" }),
+                Some("header's name"),
+            ),
+            (
+                json!({ "type": "number", "x-mcp-header": "N" }),
+                Some("can stand in a header"),
+            ),
+            (
+                json!({ "type": "object", "x-mcp-header": "N" }),
+                Some("can stand in a header"),
+            ),
+            (
+                json!({ "type": "array", "x-mcp-header": "N" }),
+                Some("can stand in a header"),
+            ),
+            (
+                json!({ "type": "null", "x-mcp-header": "N" }),
+                Some("can stand in a header"),
+            ),
+            (
+                json!({ "x-mcp-header": "N" }),
+                Some("can stand in a header"),
+            ),
+            (
+                json!({ "items": { "type": "string", "x-mcp-header": "N" } }),
+                Some("nothing can be read"),
+            ),
+            (
+                json!({ "anyOf": [{ "type": "string", "x-mcp-header": "N" }] }),
+                Some("nothing can be read"),
+            ),
+            (
+                json!({ "allOf": [{ "properties": { "b": { "type": "string", "x-mcp-header": "N" } } }] }),
+                Some("nothing can be read"),
+            ),
+        ] {
+            let read = read(field(annotated.clone()));
+            match problem {
+                None => assert!(read.is_ok(), "{annotated}: {read:?}"),
+                Some(problem) => assert!(read.unwrap_err().contains(problem), "{annotated}"),
+            }
+        }
+        assert!(read(json!({ "x-mcp-header": "N", "type": "string" })).is_err());
+        let defined = json!({ "$defs": { "a": { "type": "string", "x-mcp-header": "N" } } });
+        assert!(read(defined).is_err());
+        let twice = json!({ "properties": {
+            "a": { "type": "string", "x-mcp-header": "N" },
+            "b": { "type": "string", "x-mcp-header": "n" }
+        }});
+        assert!(read(twice).unwrap_err().contains("twice"));
+        // A property of that name is none.
+        assert!(read(json!({ "properties": { "x-mcp-header": { "type": "string" } } })).is_ok());
+    }
+
+    fn tool() -> Mirrored {
+        read(json!({ "properties": {
+            "region": { "type": "string", "x-mcp-header": "Region" },
+            "in": { "type": "object", "properties": {
+                "count": { "type": "integer", "x-mcp-header": "Count" },
+                "loud": { "type": "boolean", "x-mcp-header": "Loud" }
+            }}
+        }}))
+        .unwrap()
+    }
+
+    fn raw(value: &Value) -> RawJson {
+        RawJson::encode(value).unwrap()
+    }
+
+    #[test]
+    fn what_is_said_in_headers_is_understood() {
+        for arguments in [
+            json!({}),
+            json!({ "region": "us-west1", "in": { "count": -42, "loud": true } }),
+            json!({ "region": " é\n", "in": { "count": 0 } }),
+            json!({ "region": "", "in": {} }),
+            json!({ "region": null, "in": { "loud": false } }),
+            json!({ "region": "=?base64?x?=", "in": 7 }),
+        ] {
+            let arguments = raw(&arguments);
+            let headers: HeaderMap = tool().headers(Some(&arguments)).into_iter().collect();
+            let checked = tool().check(&headers, Some(&arguments));
+            assert_eq!(checked, Ok(()), "{arguments:?} {headers:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let check = |arguments: Value, headers: &[(&'static str, &'static str)]| {
+            let headers = headers.iter().map(|(name, value)| {
+                let name = HeaderName::from_static(name);
+                (name, HeaderValue::from_static(value))
+            });
+            let headers: HeaderMap = headers.collect();
+            tool().check(&headers, Some(&raw(&arguments)))
+        };
+        let region = json!({ "region": "Hello" });
+        for value in ["Hello", "=?base64?SGVsbG8=?="] {
+            assert!(check(region.clone(), &[("mcp-param-region", value)]).is_ok());
+        }
+        for value in [
+            "hello",
+            "=?base64?SGVsbG8?=",
+            "=?base64?SGVs*G8=?=",
+            "SGVsbG8=",
+        ] {
+            assert!(check(region.clone(), &[("mcp-param-region", value)]).is_err());
+        }
+        assert!(check(region, &[]).is_err());
+        assert!(check(json!({}), &[("mcp-param-region", "x")]).is_err());
+        let count = json!({ "in": { "count": 42 } });
+        assert!(check(count.clone(), &[("mcp-param-count", "42.0")]).is_ok());
+        assert!(check(count, &[("mcp-param-count", "43")]).is_err());
+    }
+}
