@@ -68,7 +68,7 @@ fn python(place: &Path, package: &str) -> Result<(), String> {
     })
 }
 
-fn typescript(place: &Path, packages: &[&str]) -> Result<(), String> {
+pub(crate) fn typescript(place: &Path, packages: &[&str]) -> Result<(), String> {
     let all = packages.join(" ");
     once(place, &all, || {
         // Its own package, or npm looks for one in the folders above.

@@ -1,5 +1,6 @@
 //! The project's own commands: `cargo xtask <command>`.
 
+mod conformance;
 mod fuzz;
 mod interop;
 mod step;
@@ -12,6 +13,7 @@ cargo xtask <command>
 
   test                 everything CI runs: format, clippy, tests, docs, planted bugs, limits
   fuzz [--seconds N]   libFuzzer on every target in fuzz/, N seconds each (default 30)
+  conformance          the official conformance suite, against conformance/baseline.txt
   interop              Belay against the Python, TypeScript and Rust SDKs, from their registries
   help                 this
 ";
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
             Ok(seconds) => fuzz::run(seconds),
             Err(_) => Err(format!("--seconds wants a whole number, not {seconds:?}")),
         },
+        ["conformance"] => conformance::run(),
         ["interop"] => interop::run(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

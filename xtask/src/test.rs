@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::interop;
 use crate::step::{self, cargo, output, target};
+use crate::{conformance, interop};
 
 pub(crate) fn run() -> Result<(), String> {
     step::run("format", &mut cargo(&["fmt", "--all", "--check"]))?;
@@ -28,6 +28,7 @@ pub(crate) fn run() -> Result<(), String> {
         cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
     )?;
     interop::run()?;
+    conformance::run()?;
     features()?;
     planted_bugs()?;
     dependencies("belay-protocol", &[], 20)?;

@@ -51,6 +51,7 @@ pub(super) fn offer(server: Server) -> Server {
         .tool(Tool::new("test_tool_with_progress", progress).description("Tells how far it is."))
         .tool(Tool::new("test_tool_with_logging", logging).description("Tells what it does."))
         .tool(Tool::new("test_logging_tool", logging).description("Tells whoever wants to know."))
+        .tool(Tool::new("test_reconnection", reconnection).description("Lets go meanwhile."))
         .tool(Tool::new("test_missing_capability", asks_model).description("Needs a model."))
         .tool(plain(
             "test_streaming_elicitation",
@@ -120,6 +121,12 @@ async fn logging(cx: Context, (): ()) -> String {
         cx.log(LoggingLevel::Info, message).await;
         pause().await;
     }
+    "Done".to_owned()
+}
+
+async fn reconnection(cx: Context, (): ()) -> String {
+    cx.let_go(Duration::from_millis(500));
+    pause().await;
     "Done".to_owned()
 }
 

@@ -183,6 +183,17 @@ impl Context {
         }
     }
 
+    /// Ends the stream that waits for the answer, without ending the request: the client asks again
+    /// after a while. For what takes long, where open connections are dear. On Streamable HTTP of
+    /// 2025-11-25 only; elsewhere nothing happens.
+    #[cfg(feature = "server")]
+    pub fn let_go(&self, again: Duration) {
+        let incoming = &self.inner.incoming;
+        if incoming.version.greets_streams() {
+            self.inner.link.let_go(incoming.exchange, again);
+        }
+    }
+
     /// Asks the other side something on behalf of this request. Legacy only: it goes with this
     /// request (**tree**), and is announced as cancelled if this request is.
     pub fn request<R: Typed>(&self, params: &R::Params) -> Call<R::Result> {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use belay_protocol::engine::{Closing, ExchangeId, Loss, LossKind, Role, Transmit, Waiting, Wire};
 use belay_protocol::jsonrpc::{DecodeError, Message};
@@ -21,6 +22,8 @@ pub(super) struct Port {
     carried: bool,
     waker: Option<Waker>,
     closed: Option<Closing>,
+    /// Its carrier is to end the stream for now, and say when to ask for it again.
+    let_go: Option<Duration>,
 }
 
 /// What there is to do on an exchange.
@@ -32,6 +35,8 @@ pub(crate) enum Turn {
     Over(Closing),
     /// Somebody else carries it now.
     Replaced,
+    /// The stream ends for now, to be asked for again after a while.
+    LetGo(Duration),
 }
 
 impl State {
@@ -83,6 +88,7 @@ impl State {
         let port = self.ports.entry(exchange).or_default();
         port.carrier = self.last_carrier;
         port.carried = true;
+        port.let_go = None;
         (self.last_carrier, port.waker.take())
     }
 
@@ -220,6 +226,24 @@ impl Link {
         self.lock().engine.wants_input()
     }
 
+    /// Ends the stream of an exchange for now, if somebody carries it.
+    #[cfg(feature = "server")]
+    pub(crate) fn let_go(&self, exchange: ExchangeId, again: Duration) {
+        let waker = {
+            let mut state = self.lock();
+            let wire = state.engine.config().wire;
+            let port = state.ports.get_mut(&exchange);
+            let Some(port) = port.filter(|port| port.carried && wire == Wire::Http) else {
+                return;
+            };
+            port.let_go = Some(again);
+            port.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
     /// Whether this exchange is open, or broken and able to come back.
     pub(crate) fn is_open(&self, exchange: ExchangeId) -> bool {
         self.lock().engine.is_open(exchange)
@@ -277,6 +301,10 @@ impl Carried {
         }
         if let Some(waiting) = state.engine.first_waiting(self.exchange) {
             return Poll::Ready(Turn::Write(waiting));
+        }
+        let port = state.ports.get(&self.exchange);
+        if let Some(again) = port.and_then(|port| port.let_go) {
+            return Poll::Ready(Turn::LetGo(again));
         }
         state.wake_later(self.exchange, cx);
         Poll::Pending

@@ -142,7 +142,7 @@ async fn write(place: Arc<Place>, carried: Carried, endpoint: Address) {
     loop {
         match poll_fn(|cx| carried.poll_turn(cx)).await {
             Turn::Write(_) => {}
-            Turn::Over(_) | Turn::Replaced => return,
+            Turn::Over(_) | Turn::Replaced | Turn::LetGo(_) => return,
         }
         let Some(frame) = carried.peek() else {
             continue;

@@ -110,7 +110,7 @@ pub(super) async fn carry(place: Arc<Place>, carried: Carried) {
     loop {
         let waiting = match poll_fn(|cx| carried.poll_turn(cx)).await {
             Turn::Write(waiting) => waiting,
-            Turn::Over(_) | Turn::Replaced => return,
+            Turn::Over(_) | Turn::Replaced | Turn::LetGo(_) => return,
         };
         let going_on = async {
             match waiting {

@@ -216,6 +216,15 @@ impl Events {
                 // It was withdrawn in between; there may be another.
                 cx.waker().wake_by_ref();
             }
+            // Whoever asks again finds it where it was left.
+            Poll::Ready(Turn::LetGo(again)) => {
+                self.carried = None;
+                let retry = SseEvent {
+                    retry: Some(again.as_millis().try_into().unwrap_or(u64::MAX)),
+                    ..SseEvent::default()
+                };
+                return Poll::Ready(Some(retry.encode()));
+            }
             Poll::Ready(turn @ (Turn::Over(_) | Turn::Replaced)) => {
                 if let (Some(numbering), Turn::Over(_)) = (&self.numbering, turn) {
                     numbering.over();

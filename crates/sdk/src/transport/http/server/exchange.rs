@@ -61,7 +61,7 @@ pub(super) async fn serve(
         // Somebody was faster: it is not served any more.
         Some(Turn::Over(Closing::Abandoned)) => Refusal::shutting_down().into(),
         Some(Turn::Over(how)) => ended(how),
-        Some(Turn::Write(_) | Turn::Replaced) | None => {
+        Some(Turn::Write(_) | Turn::Replaced | Turn::LetGo(_)) | None => {
             post.go_on_in_background();
             stream(Events::new(carried, shared.options.keep_alive).keeping(shared.stream_opened()))
         }

@@ -212,7 +212,7 @@ impl Session {
         };
         match first {
             Some(Turn::Over(how)) => ended(how),
-            Some(Turn::Write(_) | Turn::Replaced) | None => {
+            Some(Turn::Write(_) | Turn::Replaced | Turn::LetGo(_)) | None => {
                 let greets = self.version().is_some_and(ProtocolVersion::greets_streams);
                 let numbering = self.numbering(shared, carried.exchange());
                 let first = greets.then(|| numbering.greeting());
