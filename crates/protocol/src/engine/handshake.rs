@@ -178,10 +178,10 @@ impl Engine {
 
     fn probe_ended(&mut self, now: Time, mode: Mode, named: bool, outcome: Outcome) {
         let supported = match &outcome {
+            // Whatever else it says, that is what it speaks.
             Outcome::Answered(introduction) => introduction
-                .decode::<DiscoverResult>()
-                .ok()
-                .map(|result| result.supported_versions),
+                .field("supportedVersions")
+                .and_then(|versions| versions.decode().ok()),
             Outcome::Refused(error) => supported_versions(error),
             _ => None,
         };
@@ -334,7 +334,7 @@ impl Engine {
         let mut result = DiscoverResult::new(names(&self.config.versions), capabilities.clone());
         result.result_type = Some(ResultType::Complete);
         result.instructions.clone_from(instructions);
-        result.ttl_ms = Some(*ttl_ms);
+        result.ttl_ms = Some((*ttl_ms).into());
         result.cache_scope = Some(cache_scope.clone());
         let mut meta = Meta::default();
         meta.set(meta_key::SERVER_INFO, info)

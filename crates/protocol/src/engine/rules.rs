@@ -4,7 +4,9 @@
 use crate::jsonrpc::{ErrorObject, RawJson};
 use crate::types::legacy::{Initialize, Ping};
 use crate::types::modern::{Discover, Listen, UnsupportedVersionData};
-use crate::types::{Elicit, Era, ProgressToken, ProtocolVersion, Request, error_code, meta_key};
+use crate::types::{
+    Elicit, Era, LoggingLevel, ProgressToken, ProtocolVersion, Request, error_code, meta_key,
+};
 
 use super::handshake::Handshake;
 use super::requests::Kind;
@@ -138,17 +140,26 @@ pub(super) struct RequestMeta {
 
 impl RequestMeta {
     pub(super) fn read(params: Option<&RawJson>) -> Result<Self, ErrorObject> {
+        // Whoever looks for a parameter must find what everybody else finds.
+        if let Some(name) = params.and_then(RawJson::repeated_member) {
+            return Err(invalid_params(format!("duplicate field `{name}`")));
+        }
         let Some(meta) = params.and_then(|params| params.field("_meta")) else {
             return Ok(Self::default());
         };
         if !meta.is_object() {
             return Err(invalid_params("`_meta` must be an object"));
         }
-        let [version, capabilities, token] = meta.fields([
+        let [version, capabilities, token, level] = meta.fields([
             meta_key::PROTOCOL_VERSION,
             meta_key::CLIENT_CAPABILITIES,
             meta_key::PROGRESS_TOKEN,
+            meta_key::LOG_LEVEL,
         ]);
+        if let Some(Err(error)) = level.map(|level| level.decode::<LoggingLevel>()) {
+            let key = meta_key::LOG_LEVEL;
+            return Err(invalid_params(format!("`_meta`: `{key}`: {error}")));
+        }
         let token = match token.map(|token| token.decode()) {
             None => None,
             Some(Ok(token)) => Some(token),

@@ -125,6 +125,37 @@ impl RawJson {
         }
     }
 
+    /// A name that two members of this object have. The first is what [`RawJson::field`] finds, the
+    /// last what others may find, so such an object is not to be trusted.
+    ///
+    /// ```
+    /// use belay_protocol::jsonrpc::RawJson;
+    /// let twice = RawJson::parse(r#"{"a":1,"b":2,"\u0061":3}"#).unwrap();
+    /// assert_eq!(twice.repeated_member().as_deref(), Some("a"));
+    /// ```
+    pub fn repeated_member(&self) -> Option<Cow<'_, str>> {
+        const FEW: usize = 16;
+        let mut few: [&[u8]; FEW] = [&[]; FEW];
+        let mut many: Vec<Cow<'_, str>> = Vec::new();
+        for (number, (key, _)) in Members::of(&self.0).enumerate() {
+            match few.get_mut(number) {
+                Some(slot) => *slot = key,
+                None => many.push(unescaped(key)),
+            }
+            let before = &few[..number.min(FEW)];
+            if number < FEW && before.iter().any(|known| is_same(known, key)) {
+                return Some(unescaped(key));
+            }
+        }
+        if many.is_empty() {
+            return None;
+        }
+        many.extend(few.map(unescaped));
+        many.sort_unstable();
+        let repeated = many.windows(2).find(|pair| pair[0] == pair[1])?;
+        Some(repeated[0].clone())
+    }
+
     /// The text of a string, decoded only if it has escapes; `None` if this is not a string.
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
         let quoted = self.as_str().strip_prefix('"')?;
@@ -184,6 +215,11 @@ impl RawJson {
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
+}
+
+fn is_same(left: &[u8], right: &[u8]) -> bool {
+    let escapes = |key: &[u8]| key.contains(&b'\\');
+    left == right || (escapes(left) || escapes(right)) && unescaped(left) == unescaped(right)
 }
 
 fn unescaped(key: &[u8]) -> Cow<'_, str> {

@@ -70,7 +70,7 @@ pub use implementation::{Icon, Implementation};
 pub use logging::{LoggingLevel, LoggingMessageParams};
 pub use meta::{Meta, meta_key};
 pub use named::Named;
-pub use page::{CacheScope, PaginatedParams};
+pub use page::{CacheScope, Millis, PaginatedParams};
 pub use progress::{Amount, ProgressParams, ProgressToken};
 pub use prompts::{
     GetPrompt, GetPromptParams, GetPromptResult, ListPrompts, ListPromptsResult, Prompt,

@@ -1,8 +1,8 @@
 //! `resources/list`, `resources/templates/list` and `resources/read`.
 
 use super::{
-    Annotations, CacheScope, Extra, Icon, Notification, PaginatedParams, Request, ResourceContents,
-    ResultType,
+    Annotations, CacheScope, Extra, Icon, Millis, Notification, PaginatedParams, Request,
+    ResourceContents, ResultType,
 };
 
 record! {
@@ -75,7 +75,7 @@ record! {
             /// Where the next page begins, if there is one.
             next_cursor: String = "nextCursor",
             /// For how many milliseconds it may be kept; modern only.
-            ttl_ms: u64 = "ttlMs",
+            ttl_ms: Millis = "ttlMs",
             /// Who may share it; modern only.
             cache_scope: CacheScope = "cacheScope",
         }
@@ -95,7 +95,7 @@ record! {
             /// Where the next page begins, if there is one.
             next_cursor: String = "nextCursor",
             /// For how many milliseconds it may be kept; modern only.
-            ttl_ms: u64 = "ttlMs",
+            ttl_ms: Millis = "ttlMs",
             /// Who may share it; modern only.
             cache_scope: CacheScope = "cacheScope",
         }
@@ -129,7 +129,7 @@ record! {
             /// What kind of result it is; absent on the legacy wire.
             result_type: ResultType = "resultType",
             /// For how many milliseconds it may be kept; modern only.
-            ttl_ms: u64 = "ttlMs",
+            ttl_ms: Millis = "ttlMs",
             /// Who may share it; modern only.
             cache_scope: CacheScope = "cacheScope",
         }

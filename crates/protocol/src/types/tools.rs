@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    CacheScope, ContentBlock, Extra, Icon, Notification, PaginatedParams, Request, ResultType,
+    CacheScope, ContentBlock, Extra, Icon, Millis, Notification, PaginatedParams, Request,
+    ResultType,
 };
 
 record! {
@@ -80,7 +81,7 @@ record! {
             /// Where the next page begins, if there is one.
             next_cursor: String = "nextCursor",
             /// For how many milliseconds it may be kept; modern only.
-            ttl_ms: u64 = "ttlMs",
+            ttl_ms: Millis = "ttlMs",
             /// Who may share it; modern only.
             cache_scope: CacheScope = "cacheScope",
         }

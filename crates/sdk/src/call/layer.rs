@@ -203,16 +203,19 @@ impl Trip {
         if let Some(known) = desk.recall(&request, self.fresh) {
             return Ok(known);
         }
-        let result = self.by_layers(request.clone()).await;
-        let result = match desk.is_behind(&request, &result) {
-            // It was refused before anything was done, so this is no second time.
-            true => {
-                self.learn_tools().await?;
-                self.by_layers(request.clone()).await
+        let stamp = desk.stamp();
+        let mut result = self.by_layers(request.clone()).await;
+        // It was refused before anything was done, so this is no second time.
+        if desk.is_behind(&request, &result) && self.learn_tools().await.is_ok() {
+            result = self.by_layers(request.clone()).await;
+        }
+        match result {
+            Ok(result) => Ok(desk.learn(&request, result, stamp)),
+            Err(error) => {
+                desk.refused(&request, &error);
+                Err(error)
             }
-            false => result,
-        };
-        Ok(desk.learn(&request, result?))
+        }
     }
 
     /// Looks at the tools again: one of them wants to see something in headers that we do not know of.
@@ -224,9 +227,11 @@ impl Trip {
             meta: Meta::default(),
         };
         for _ in 0..PAGES {
+            let stamp = self.outlet.desk.stamp();
             let page = self.by_layers(list.clone()).await?;
-            let page = self.outlet.desk.learn(&list, page);
-            let Some(cursor) = page.field("nextCursor") else {
+            let page = self.outlet.desk.learn(&list, page, stamp);
+            let cursor = page.field("nextCursor");
+            let Some(cursor) = cursor.filter(|cursor| cursor.as_text().is_some()) else {
                 break;
             };
             list.params = RawJson::empty_object().with_member("cursor", &cursor);

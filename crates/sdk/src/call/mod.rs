@@ -154,7 +154,8 @@ impl<T> Call<T> {
     }
 
     /// Begins the call now, without waiting for its end. If the client has layers or is supervised,
-    /// this must be called within a tokio runtime.
+    /// this must be called within a tokio runtime; and what its layers do, and further rounds of a
+    /// call whose server has asked something, go on while it is awaited.
     pub fn start(self) -> InFlight<T> {
         let (ask, told, canceller) = (self.ask, self.told, &self.canceller);
         let state = match (ask, self.route) {

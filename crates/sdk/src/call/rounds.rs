@@ -55,6 +55,9 @@ async fn next(
 ) -> Result<Outgoing, Error> {
     let required: InputRequiredResult = asked.decode().map_err(Error::bad_result)?;
     let mut params: Map<String, Value> = request.params.decode().map_err(Error::bad_params)?;
+    // What belonged to the round before does not belong to this one.
+    params.shift_remove("inputResponses");
+    params.shift_remove("requestState");
     match required.input_requests {
         Some(questions) => {
             let mut running = Vec::new();

@@ -258,12 +258,20 @@ impl ClientBuilder {
         Routes { all, kept }
     }
 
+    /// Who answers, and what was said of them.
+    fn guests(&self) -> Guests {
+        let mut guests = self.guests.clone();
+        let sampling = self.capabilities.sampling.as_ref();
+        guests.model_takes_tools = sampling.is_some_and(|sampling| sampling.tools.is_some());
+        guests
+    }
+
     /// What is done for requests. In the legacy era none of it is.
     fn desk(&self, era: Option<Era>) -> Desk {
         if era == Some(Era::Legacy) {
             return Desk::default();
         }
-        let guests = Some(self.guests.clone()).filter(|guests| !guests.is_empty());
+        let guests = Some(self.guests()).filter(|guests| !guests.is_empty());
         let shelf = self.cache.clone().map(|cache| {
             let (place, owner) = self.place.clone().unwrap_or_else(|| {
                 // Nobody else can reach a server at the end of a pipe.
@@ -337,7 +345,7 @@ impl ClientBuilder {
     /// What serves the requests of a server.
     pub(crate) fn app(&self) -> Arc<dyn App> {
         Arc::new(Handlers {
-            guests: self.guests.clone(),
+            guests: self.guests(),
             handlers: self.handlers.clone(),
             notified: self.notified.clone(),
             logged: self.logged.clone(),

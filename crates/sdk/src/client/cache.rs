@@ -8,9 +8,9 @@ use std::time::Duration;
 use belay_protocol::jsonrpc::{Notification, RawJson};
 use belay_protocol::types::modern::Discover;
 use belay_protocol::types::{
-    CacheScope, ListPrompts, ListResourceTemplates, ListResources, ListTools, Notification as _,
-    PromptListChangedParams, ReadResource, Request as _, ResourceListChangedParams,
-    ResourceUpdatedParams, ToolListChangedParams,
+    CacheScope, ListPrompts, ListResourceTemplates, ListResources, ListTools, Millis,
+    Notification as _, PromptListChangedParams, ReadResource, Request as _,
+    ResourceListChangedParams, ResourceUpdatedParams, ToolListChangedParams,
 };
 use tokio::time::Instant;
 
@@ -39,6 +39,8 @@ struct Inner {
     most_bytes: usize,
     /// Counts uses, so that what was not used for longest goes first.
     clock: u64,
+    /// How often something became stale.
+    changes: u64,
 }
 
 /// What a result is the result of.
@@ -74,6 +76,7 @@ impl Cache {
             most_entries: entries,
             most_bytes: bytes,
             clock: 0,
+            changes: 0,
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
@@ -166,17 +169,37 @@ impl Shelf {
             .find_map(|key| inner.get(&key, now))
     }
 
-    /// Keeps a result, if the server allows it.
-    pub(crate) fn put(&self, method: &str, params: &RawJson, result: &RawJson) {
+    /// What tells whether something changes from now on.
+    pub(crate) fn stamp(&self) -> u64 {
+        self.cache.lock().changes
+    }
+
+    /// Keeps a result, if the server allows it, and nothing has changed since it was asked for.
+    pub(crate) fn put(&self, method: &str, params: &RawJson, result: &RawJson, stamp: u64) {
         let [millis, scope] = result.fields(["ttlMs", "cacheScope"]);
-        let millis: u64 = millis.and_then(|it| it.decode().ok()).unwrap_or_default();
+        let millis: Millis = millis.and_then(|it| it.decode().ok()).unwrap_or_default();
+        let millis = millis.0;
         let shared = scope.and_then(|scope| scope.decode().ok()) == Some(CacheScope::Public);
         let until = Instant::now().checked_add(Duration::from_millis(millis));
+        let mut inner = self.cache.lock();
+        // What was kept before is not good any more, whoever it belongs to.
+        for owned in [true, false] {
+            if let Some(before) = self.key(method, params, owned) {
+                inner.remove(&before);
+            }
+        }
         if let Some(key) = self.key(method, params, shared)
             && let Some(until) = until.filter(|_| millis > 0)
+            && inner.changes == stamp
         {
-            self.cache.lock().put(key, result, until);
+            inner.put(key, result, until);
         }
+    }
+
+    /// What was kept of a method is not good any more.
+    pub(crate) fn forget(&self, method: &str) {
+        let mut inner = self.cache.lock();
+        inner.retain(|key| key.place != self.place || key.method != method);
     }
 
     /// Something changed: what was kept of it is not good any more, whoever it belongs to.
@@ -243,7 +266,9 @@ impl Inner {
         }
     }
 
+    /// Forgets what is stale.
     fn retain(&mut self, keep: impl Fn(&Key) -> bool) {
+        self.changes += 1;
         let gone: Vec<Key> = self
             .entries
             .keys()
@@ -282,7 +307,7 @@ mod tests {
     async fn results_are_good_for_as_long_as_the_server_says() {
         let shelf = shelf(&Cache::default(), "a", "");
         let params = RawJson::empty_object();
-        shelf.put(LIST, &params, &result(1000, "private"));
+        shelf.put(LIST, &params, &result(1000, "private"), shelf.stamp());
         assert!(shelf.get(LIST, &params).is_some());
         assert!(shelf.get(LIST, &raw(r#"{"cursor":"2"}"#)).is_none());
         assert!(shelf.get(ListPrompts::METHOD, &params).is_none());
@@ -295,10 +320,15 @@ mod tests {
             result(-5, "private"),
             raw(r#"{"tools":[]}"#),
         ] {
-            shelf.put(LIST, &params, &silent);
+            shelf.put(LIST, &params, &silent, shelf.stamp());
             assert!(shelf.get(LIST, &params).is_none());
         }
-        shelf.put("tools/call", &params, &result(1000, "public"));
+        shelf.put(
+            "tools/call",
+            &params,
+            &result(1000, "public"),
+            shelf.stamp(),
+        );
         assert!(shelf.cache.is_empty());
     }
 
@@ -306,7 +336,12 @@ mod tests {
     async fn what_was_answered_in_rounds_is_not_kept() {
         let shelf = shelf(&Cache::default(), "a", "");
         let params = raw(r#"{"uri":"file:///a","inputResponses":{}}"#);
-        shelf.put(ReadResource::METHOD, &params, &result(1000, "public"));
+        shelf.put(
+            ReadResource::METHOD,
+            &params,
+            &result(1000, "public"),
+            shelf.stamp(),
+        );
         assert!(shelf.cache.is_empty());
     }
 
@@ -316,14 +351,19 @@ mod tests {
         let (alice, bob) = (shelf(&cache, "a", "alice"), shelf(&cache, "a", "bob"));
         let elsewhere = shelf(&cache, "b", "alice");
         let params = RawJson::empty_object();
-        alice.put(LIST, &params, &result(1000, "private"));
+        alice.put(LIST, &params, &result(1000, "private"), alice.stamp());
         assert!(alice.get(LIST, &params).is_some());
         assert!(bob.get(LIST, &params).is_none());
-        alice.put(ListPrompts::METHOD, &params, &result(1000, "public"));
+        alice.put(
+            ListPrompts::METHOD,
+            &params,
+            &result(1000, "public"),
+            alice.stamp(),
+        );
         assert!(bob.get(ListPrompts::METHOD, &params).is_some());
         assert!(elsewhere.get(ListPrompts::METHOD, &params).is_none());
         // A scope that nobody knows is nobody else's.
-        alice.put(LIST, &params, &result(1000, "galactic"));
+        alice.put(LIST, &params, &result(1000, "galactic"), alice.stamp());
         assert!(bob.get(LIST, &params).is_none());
     }
 
@@ -333,8 +373,13 @@ mod tests {
         let (here, there) = (shelf(&cache, "a", ""), shelf(&cache, "b", ""));
         let params = RawJson::empty_object();
         for shelf in [&here, &there] {
-            shelf.put(LIST, &params, &result(1000, "public"));
-            shelf.put(ListPrompts::METHOD, &params, &result(1000, "public"));
+            shelf.put(LIST, &params, &result(1000, "public"), shelf.stamp());
+            shelf.put(
+                ListPrompts::METHOD,
+                &params,
+                &result(1000, "public"),
+                shelf.stamp(),
+            );
         }
         let text = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
         let Ok(Message::Notification(changed)) = belay_protocol::jsonrpc::decode(&text.into(), 64)
@@ -347,6 +392,26 @@ mod tests {
         assert!(there.get(LIST, &params).is_some());
         there.clear();
         assert_eq!(cache.len(), 1);
+        // An answer that was under way when the news came is as old as they are.
+        let stamp = here.stamp();
+        here.heard(&changed);
+        here.put(LIST, &params, &result(1000, "public"), stamp);
+        assert!(here.get(LIST, &params).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_answer_stands_whatever_its_scope() {
+        let cache = Cache::default();
+        let (alice, bob) = (shelf(&cache, "a", "alice"), shelf(&cache, "a", "bob"));
+        let params = RawJson::empty_object();
+        for scope in ["private", "public", "private"] {
+            alice.put(LIST, &params, &result(1000, scope), alice.stamp());
+            assert_eq!(cache.len(), 1);
+            assert!(alice.get(LIST, &params).is_some());
+            assert_eq!(bob.get(LIST, &params).is_some(), scope == "public");
+        }
+        alice.put(LIST, &params, &result(0, "public"), alice.stamp());
+        assert!(cache.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -355,7 +420,7 @@ mod tests {
         let shelf = shelf(&cache, "a", "");
         let page = |number: u32| raw(&format!(r#"{{"cursor":"{number}"}}"#));
         for number in 0..3 {
-            shelf.put(LIST, &page(number), &result(1000, "public"));
+            shelf.put(LIST, &page(number), &result(1000, "public"), shelf.stamp());
             shelf.get(LIST, &page(0));
         }
         // What was used last stays.
@@ -365,7 +430,7 @@ mod tests {
         let small = Cache::new(10, 100);
         let shelf = super::Shelf::new(small.clone(), "a".into(), [].as_slice().into());
         for number in 0..9 {
-            shelf.put(LIST, &page(number), &result(1000, "public"));
+            shelf.put(LIST, &page(number), &result(1000, "public"), shelf.stamp());
             assert!(small.lock().bytes <= 100);
         }
         assert!(small.len() == 2 || small.len() == 1);

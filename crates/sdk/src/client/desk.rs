@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use belay_protocol::jsonrpc::RawJson;
+use belay_protocol::types::meta_key::{BAGGAGE, LOG_LEVEL, TRACEPARENT, TRACESTATE};
 use belay_protocol::types::{CallTool, ListTools, Request as _, error_code};
 #[cfg(feature = "http")]
 use serde_json::{Map, Value};
@@ -37,10 +38,37 @@ impl Desk {
         self.guests.is_none()
     }
 
+    /// Where the result of a request may be kept. What travels beside the parameters may say who
+    /// asks, or anything else, so a request with something beside them is always made.
+    fn shelf(&self, request: &Outgoing) -> Option<&Shelf> {
+        let says_nothing = |key: &String| {
+            let known = [LOG_LEVEL, TRACEPARENT, TRACESTATE, BAGGAGE];
+            known.contains(&key.as_str())
+        };
+        let plain = request.meta.as_map().keys().all(says_nothing);
+        self.shelf.as_ref().filter(|_| plain)
+    }
+
     /// A result that may be used again.
     pub(crate) fn recall(&self, request: &Outgoing, fresh: bool) -> Option<RawJson> {
-        let shelf = self.shelf.as_ref().filter(|_| !fresh)?;
+        let shelf = self.shelf(request).filter(|_| !fresh)?;
         shelf.get(&request.method, &request.params)
+    }
+
+    /// What tells whether something changes while a request is under way.
+    pub(crate) fn stamp(&self) -> u64 {
+        self.shelf.as_ref().map_or(0, Shelf::stamp)
+    }
+
+    /// A request was refused. If it named a page that is not there any more, neither are the others.
+    pub(crate) fn refused(&self, request: &Outgoing, error: &Error) {
+        let code = error.refusal().map(|refusal| refusal.code);
+        if let Some(shelf) = &self.shelf
+            && code == Some(error_code::INVALID_PARAMS)
+            && request.params.field("cursor").is_some()
+        {
+            shelf.forget(&request.method);
+        }
     }
 
     /// Whether a call was refused because a tool wants to see something in headers.
@@ -55,14 +83,14 @@ impl Desk {
     }
 
     /// Takes in a result, and gives what of it may be used.
-    pub(crate) fn learn(&self, request: &Outgoing, result: RawJson) -> RawJson {
+    pub(crate) fn learn(&self, request: &Outgoing, result: RawJson, stamp: u64) -> RawJson {
         #[cfg(feature = "http")]
         let result = match &self.known_tools {
             Some(known) if request.method == *ListTools::METHOD => usable_tools(known, result),
             _ => result,
         };
-        if let Some(shelf) = &self.shelf {
-            shelf.put(&request.method, &request.params, &result);
+        if let Some(shelf) = self.shelf(request) {
+            shelf.put(&request.method, &request.params, &result, stamp);
         }
         result
     }

@@ -25,6 +25,8 @@ pub(crate) struct Guests {
     raw: HashMap<&'static str, Raw>,
     form: Option<Guest<ElicitFormParams, ElicitResult>>,
     url: Option<Guest<ElicitUrlParams, ElicitResult>>,
+    /// It was said that the model can be given tools.
+    pub(super) model_takes_tools: bool,
 }
 
 impl Guests {
@@ -42,6 +44,10 @@ impl Guests {
             return self.elicit(params);
         }
         let guest = self.raw.get(method)?.clone();
+        let with_tools = params.get("tools").is_some() || params.get("toolChoice").is_some();
+        if method == CreateMessage::METHOD && with_tools && !self.model_takes_tools {
+            return Some(refused("this client's model takes no tools"));
+        }
         Some(fenced(move || guest(params)))
     }
 
@@ -62,7 +68,7 @@ impl Guests {
                 let url = url.clone();
                 Some(fenced(move || encoded(url(params))))
             }
-            _ => None,
+            _ => Some(refused("this client cannot be asked in this mode")),
         }
     }
 
@@ -77,6 +83,11 @@ impl Guests {
         });
         self.raw.insert(R::METHOD, raw);
     }
+}
+
+fn refused(problem: &str) -> BoxFuture<Result<Value, ErrorObject>> {
+    let error = ErrorObject::new(error_code::INVALID_PARAMS, problem);
+    Box::pin(std::future::ready(Err(error)))
 }
 
 fn decode<P: serde::de::DeserializeOwned>(params: Value) -> Result<P, ErrorObject> {

@@ -37,6 +37,14 @@ pub enum Change {
     Restored,
 }
 
+impl Change {
+    /// Nobody calls anything that.
+    fn is_long(&self) -> bool {
+        const LONGEST: usize = 64 << 10;
+        matches!(self, Self::Updated { uri } if uri.len() > LONGEST)
+    }
+}
+
 /// What was heard. The same thing waits once: it says that something changed, so a second time would
 /// say nothing new.
 pub(crate) struct Inbox {
@@ -92,7 +100,9 @@ impl Inbox {
             ResourceListChangedParams::METHOD => (filter.resources_list_changed, Change::Resources),
             ResourceUpdatedParams::METHOD => {
                 let params: ResourceUpdatedParams = notification.params.as_ref()?.decode().ok()?;
-                let wanted = !filter.uris().is_empty();
+                // It may be a part of what was asked for.
+                let mut about = filter.uris().iter();
+                let wanted = about.any(|uri| params.uri.starts_with(uri.as_str()));
                 (Some(wanted), Change::Updated { uri: params.uri })
             }
             _ => return None,
@@ -104,7 +114,7 @@ impl Inbox {
         let mut inner = self.lock();
         match inner.waiting.contains(&change) {
             true => return,
-            false if inner.waiting.len() >= WAITING => inner.missed += 1,
+            false if inner.waiting.len() >= WAITING || change.is_long() => inner.missed += 1,
             false => inner.waiting.push_back(change),
         }
         drop(inner);
@@ -192,6 +202,7 @@ mod tests {
         for uri in 0..1000 {
             inbox.put(&updated(uri));
         }
+        inbox.put(&told(ResourceUpdatedParams::METHOD, r#"{"uri":"b:1"}"#));
         for uri in 0..WAITING {
             let uri = format!("a:{uri}");
             assert_eq!(inbox.take(), Some(Change::Updated { uri }));

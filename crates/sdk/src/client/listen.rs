@@ -8,19 +8,21 @@
 //!   the stream or the connection is lost ──► again, as soon as there is one ──► Restored
 //! ```
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belay_protocol::engine::{By, Clock, Outcome, Sent};
+use belay_protocol::engine::{By, Clock, Loss, Outcome, Sent};
 use belay_protocol::types::legacy::{Subscribe, SubscribeParams, Unsubscribe};
 use belay_protocol::types::modern::{Listen, ListenParams, ListenResult, SubscriptionFilter};
-use belay_protocol::types::{Era, Request as _};
+use belay_protocol::types::{Era, Request as _, error_code};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::Client;
 use super::inbox::{Change, Inbox};
+use super::{Client, News};
 use crate::call::Route;
-use crate::driver::Link;
+use crate::driver::{BoxFuture, Link};
 use crate::{Call, Error, InFlight};
 
 /// What a server tells by itself: [`Subscription::next`] is the next change, and after the last one
@@ -48,22 +50,29 @@ use crate::{Call, Error, InFlight};
 ///
 /// Dropping it ends the subscription on the server, too.
 #[must_use = "dropping it ends the subscription"]
-#[derive(Debug)]
 pub struct Subscription {
+    what: What,
+    state: State,
+    /// How often in a row it did not live for long.
+    attempt: u32,
+    since: Instant,
+}
+
+/// What is listened to.
+#[derive(Clone)]
+struct What {
     client: Client,
     filter: SubscriptionFilter,
     inbox: Arc<Inbox>,
-    state: State,
 }
 
-#[derive(Debug)]
 enum State {
     /// A request whose answer is the stream.
     Modern(InFlight<ListenResult>),
     /// A link that tells.
-    Legacy(Arc<Link>),
-    /// It was lost, so many times in a row.
-    Broken(Error, u32),
+    Legacy(Subscribed),
+    /// It was lost, and is being opened again. This goes on where it was left when nobody looks.
+    Opening(BoxFuture<Result<Self, Error>>),
     Over(ListenEnd),
 }
 
@@ -84,6 +93,9 @@ const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(30);
 const ATTEMPTS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// One that has lived for so long was a good one.
+const LIVED: Duration = Duration::from_secs(10);
+
 impl Client {
     /// Listens to what the server tells by itself. What of it the server will tell is in
     /// [`Subscription::agreed`].
@@ -92,15 +104,18 @@ impl Client {
     ///
     /// Dropping it ends what was begun.
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Subscription, Error> {
-        let inbox = Arc::new(Inbox::new(filter.clone()));
-        let mut subscription = Subscription {
+        let what = What {
             client: self.clone(),
+            inbox: Arc::new(Inbox::new(filter.clone())),
             filter,
-            inbox,
-            state: State::Over(ListenEnd::Finished),
         };
-        subscription.state = subscription.open().await?;
-        Ok(subscription)
+        let state = what.open().await?;
+        Ok(Subscription {
+            what,
+            state,
+            attempt: 0,
+            since: Instant::now(),
+        })
     }
 }
 
@@ -112,26 +127,27 @@ impl Subscription {
     /// Dropping it loses nothing.
     pub async fn next(&mut self) -> Option<Change> {
         loop {
-            if let Some(change) = self.inbox.take() {
+            if let Some(change) = self.what.inbox.take() {
                 return Some(change);
             }
-            self.state = match &mut self.state {
+            let next = match &mut self.state {
                 State::Modern(call) => tokio::select! {
                     biased;
-                    () = self.inbox.news() => continue,
+                    () = self.what.inbox.news() => continue,
                     ended = call => after(ended),
                 },
-                State::Legacy(link) => tokio::select! {
+                State::Legacy(subscribed) => tokio::select! {
                     biased;
-                    () = self.inbox.news() => continue,
-                    closed = link.closed() => {
-                        let (cause, sent) = (closed.cause, Sent::Never);
-                        State::Broken(Outcome::Lost { cause, sent }.into(), 0)
-                    }
+                    () = self.what.inbox.news() => continue,
+                    closed = subscribed.link.closed() => Next::Lost(lost(closed.cause)),
                 },
-                State::Broken(..) => self.restored().await,
+                State::Opening(opening) => match opening.await {
+                    Ok(state) => Next::Restored(state),
+                    Err(error) => Next::Lost(error),
+                },
                 State::Over(_) => return None,
             };
+            self.go_on(next);
         }
     }
 
@@ -145,13 +161,94 @@ impl Subscription {
 
     /// What the server will tell. That may be less than what was asked for.
     pub fn agreed(&self) -> SubscriptionFilter {
-        self.inbox.agreed().unwrap_or_default()
+        self.what.inbox.agreed().unwrap_or_default()
+    }
+
+    fn go_on(&mut self, next: Next) {
+        self.state = match next {
+            Next::Over(end) => State::Over(end),
+            Next::Restored(state) => {
+                self.since = Instant::now();
+                self.what.client.news().missed();
+                self.what.inbox.push(Change::Restored);
+                state
+            }
+            Next::Lost(error) => {
+                let lived =
+                    !matches!(self.state, State::Opening(_)) && self.since.elapsed() > LIVED;
+                if lived {
+                    self.attempt = 0;
+                }
+                match is_passing(&error) && self.attempt < ATTEMPTS && !self.what.client.is_over() {
+                    false => State::Over(ListenEnd::Failed(error)),
+                    true => {
+                        let opening = self.what.clone().open_after(self.pause());
+                        self.attempt += 1;
+                        State::Opening(Box::pin(opening))
+                    }
+                }
+            }
+        };
+    }
+
+    /// The first time it is opened again at once.
+    fn pause(&self) -> Duration {
+        match self.attempt {
+            0 => Duration::ZERO,
+            attempt => PAUSE * 2_u32.pow(attempt - 1),
+        }
+    }
+}
+
+/// What comes after a state.
+enum Next {
+    Lost(Error),
+    Restored(State),
+    Over(ListenEnd),
+}
+
+/// What the end of a stream means.
+fn after(ended: Result<ListenResult, Error>) -> Next {
+    match ended {
+        Ok(_) => Next::Over(ListenEnd::Finished),
+        // Some servers end it with a cancel.
+        Err(error) if error.cancelled_by() == Some(By::Peer) => Next::Over(ListenEnd::Finished),
+        Err(error) => Next::Lost(error),
+    }
+}
+
+/// Whether it may be better later.
+fn is_passing(error: &Error) -> bool {
+    let code = error.refusal().map(|refusal| refusal.code);
+    let busy = matches!(
+        code,
+        Some(error_code::OVERLOADED | error_code::SHUTTING_DOWN)
+    );
+    error.is_lost() || error.is_timeout() || busy
+}
+
+fn lost(cause: Loss) -> Error {
+    let sent = Sent::Never;
+    Outcome::Lost { cause, sent }.into()
+}
+
+impl What {
+    async fn open_after(self, pause: Duration) -> Result<State, Error> {
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+        self.open().await
     }
 
     async fn open(&self) -> Result<State, Error> {
+        // One that is being replaced may take longer than a server may to listen.
+        let link = self.client.link().await?;
+        if link.is_closed() {
+            return Err(lost(link.closed_because()));
+        }
         match self.client.era() {
             Era::Modern => self.open_modern().await,
-            Era::Legacy => self.open_legacy().await,
+            Era::Legacy => self.open_legacy(link).await,
         }
     }
 
@@ -165,7 +262,7 @@ impl Subscription {
             inbox.put(&notification);
         });
         let mut call = call.start();
-        let patience = tokio::time::sleep_until(Instant::now() + ACKNOWLEDGED_WITHIN);
+        let patience = tokio::time::sleep(ACKNOWLEDGED_WITHIN);
         let mut patience = std::pin::pin!(patience);
         loop {
             if self.inbox.agreed().is_some() {
@@ -175,8 +272,9 @@ impl Subscription {
                 biased;
                 () = self.inbox.news() => {}
                 ended = &mut call => return match after(ended) {
-                    State::Broken(error, _) | State::Over(ListenEnd::Failed(error)) => Err(error),
-                    over => Ok(over),
+                    Next::Lost(error) => Err(error),
+                    Next::Restored(state) => Ok(state),
+                    Next::Over(end) => Ok(State::Over(end)),
                 },
                 () = &mut patience => {
                     let (after, sent) = (ACKNOWLEDGED_WITHIN, Sent::Maybe);
@@ -188,83 +286,79 @@ impl Subscription {
     }
 
     /// Changes of lists come unasked.
-    async fn open_legacy(&self) -> Result<State, Error> {
-        let link = self.client.link().await?;
-        self.client.news().listen(&self.inbox);
+    async fn open_legacy(&self, link: Arc<Link>) -> Result<State, Error> {
+        let news = self.client.news();
+        news.listen(&self.inbox);
+        let mut subscribed = Subscribed {
+            link,
+            news: news.clone(),
+            inbox: self.inbox.clone(),
+            uris: Vec::new(),
+        };
         for uri in self.filter.uris() {
-            let call: Call<_> = Call::new::<Subscribe>(
-                Route::Direct(link.clone()),
-                &SubscribeParams::new(uri),
-                None,
-            );
+            // If this is dropped or fails, it may have arrived all the same.
+            subscribed.uris.push(uri.clone());
+            // Whoever gives the same one up is told first: they could overtake each other.
+            let _in_order = news.in_order().await;
+            let route = Route::Direct(subscribed.link.clone());
+            let call = Call::new::<Subscribe>(route, &SubscribeParams::new(uri), None);
             call.await?;
         }
-        let capabilities = self.client.server_capabilities();
-        let mut agreed = self.filter.clone();
-        let tells = |list: Option<bool>, told: Option<bool>| list.filter(|_| told == Some(true));
-        let tools = capabilities.tools.and_then(|list| list.list_changed);
-        let prompts = capabilities.prompts.and_then(|list| list.list_changed);
-        let resources = capabilities.resources.and_then(|list| list.list_changed);
-        agreed.tools_list_changed = tells(agreed.tools_list_changed, tools);
-        agreed.prompts_list_changed = tells(agreed.prompts_list_changed, prompts);
-        agreed.resources_list_changed = tells(agreed.resources_list_changed, resources);
-        self.inbox.agree(agreed);
-        Ok(State::Legacy(link))
+        self.inbox.agree(self.told_by_legacy());
+        Ok(State::Legacy(subscribed))
     }
 
-    /// Opens it again, after it was lost.
-    async fn restored(&mut self) -> State {
-        let State::Broken(_, attempt) = &self.state else {
-            return State::Over(ListenEnd::Finished);
-        };
-        let attempt = *attempt;
-        if attempt > 0 {
-            tokio::time::sleep(PAUSE * 2_u32.pow(attempt - 1)).await;
-        }
-        match self.open().await {
-            Ok(state) => {
-                self.client.news().missed();
-                self.inbox.push(Change::Restored);
-                state
-            }
-            Err(error) if error.is_lost() && attempt < ATTEMPTS && !self.client.is_over() => {
-                State::Broken(error, attempt + 1)
-            }
-            Err(error) => State::Over(ListenEnd::Failed(error)),
-        }
+    /// What a legacy server says that it tells.
+    fn told_by_legacy(&self) -> SubscriptionFilter {
+        let can = self.client.server_capabilities();
+        let tells =
+            |wanted: Option<bool>, told: Option<bool>| wanted.filter(|_| told == Some(true));
+        let tools = can.tools.and_then(|list| list.list_changed);
+        let prompts = can.prompts.and_then(|list| list.list_changed);
+        let resources = can.resources.and_then(|list| list.list_changed);
+        let mut told = self.filter.clone();
+        told.tools_list_changed = tells(told.tools_list_changed, tools);
+        told.prompts_list_changed = tells(told.prompts_list_changed, prompts);
+        told.resources_list_changed = tells(told.resources_list_changed, resources);
+        told
     }
 }
 
-/// What the end of a stream means.
-fn after(ended: Result<ListenResult, Error>) -> State {
-    match ended {
-        Ok(_) => State::Over(ListenEnd::Finished),
-        // Some servers end it with a cancel.
-        Err(error) if error.cancelled_by() == Some(By::Peer) => State::Over(ListenEnd::Finished),
-        Err(error) if error.is_lost() => State::Broken(error, 0),
-        Err(error) => State::Over(ListenEnd::Failed(error)),
-    }
+/// What a legacy server was told that we want to know. When this goes, it is told that we do not any
+/// more; nobody waits for that.
+struct Subscribed {
+    link: Arc<Link>,
+    news: Arc<News>,
+    inbox: Arc<Inbox>,
+    uris: Vec<String>,
 }
 
-/// In the legacy era the server is told for each URI. Nobody waits for that.
-impl Drop for Subscription {
+impl Drop for Subscribed {
     fn drop(&mut self) {
-        let State::Legacy(link) = &self.state else {
+        let unwanted = self.news.given_up(&self.inbox, &self.uris);
+        let (false, Ok(runtime)) = (self.link.is_closed(), Handle::try_current()) else {
             return;
         };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        for uri in self.client.news().given_up(&self.inbox, self.filter.uris()) {
-            let route = Route::Direct(link.clone());
+        for uri in unwanted {
+            let route = Route::Direct(self.link.clone());
             let call = Call::new::<Unsubscribe>(route, &SubscribeParams::new(uri), None);
-            let call = call.start();
+            let news = self.news.clone();
             let told = async move {
+                let _in_order = news.in_order().await;
                 if let Err(error) = call.await {
                     tracing::debug!(%error, method = Unsubscribe::METHOD, "it was not told");
                 }
             };
-            link.tasks().spawn_on(told, &runtime);
+            self.link.tasks().spawn_on(told, &runtime);
         }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("filter", &self.what.filter)
+            .field("end", &self.end())
+            .finish_non_exhaustive()
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct News {
     shelf: OnceLock<Shelf>,
     /// Those who listen in the legacy era, where nobody has to be asked.
     inboxes: Mutex<Vec<Weak<Inbox>>>,
+    /// Held while a server is told what is wanted, or not any more.
+    order: tokio::sync::Mutex<()>,
 }
 
 impl News {
@@ -43,6 +45,11 @@ impl News {
         if let Some(shelf) = self.shelf.get() {
             shelf.clear();
         }
+    }
+
+    /// Waits until nobody else tells the server what is wanted.
+    pub(super) async fn in_order(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.order.lock().await
     }
 
     /// Somebody listens, as long as the inbox is there.

@@ -73,6 +73,7 @@ pub struct Pages<L> {
     next: Option<PaginatedParams>,
     most: usize,
     left: usize,
+    fresh: bool,
     list: PhantomData<fn() -> L>,
 }
 
@@ -83,6 +84,7 @@ impl<L: Paged> Pages<L> {
             next: Some(PaginatedParams::new()),
             most: PAGES,
             left: PAGES,
+            fresh: false,
             list: PhantomData,
         }
     }
@@ -90,6 +92,12 @@ impl<L: Paged> Pages<L> {
     /// So many pages at most; 64 if this is not said. One more is an error.
     pub fn at_most(mut self, pages: usize) -> Self {
         (self.most, self.left) = (pages, pages);
+        self
+    }
+
+    /// Asks the server, even if its last answers may still be used.
+    pub fn fresh(mut self) -> Self {
+        self.fresh = true;
         self
     }
 
@@ -105,7 +113,12 @@ impl<L: Paged> Pages<L> {
         if self.left == 0 {
             return Err(Error::too_many_pages(self.most));
         }
-        let result = self.client.request::<L>(page).await?;
+        let call = self.client.request::<L>(page);
+        let call = match self.fresh {
+            true => call.fresh(),
+            false => call,
+        };
+        let result = call.await?;
         let (items, cursor) = L::page(result);
         self.left -= 1;
         self.next = cursor.map(PaginatedParams::at);

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::{Client, ClientBuilder, Established, Held};
+use super::{Client, ClientBuilder, Established, Held, News};
 use crate::Error;
 use crate::call::Lines;
 use crate::driver::{BoxFuture, Link, fenced};
@@ -184,6 +184,7 @@ pub(crate) fn start(
             used: 0,
         }),
         supervision,
+        news: builder.news(),
     });
     let routes = builder.routes(supervisor.clone(), None);
     // Not a task of any link, since it outlives them. It ends with the client.
@@ -255,6 +256,7 @@ struct Supervisor {
     line: watch::Sender<Line>,
     books: Mutex<Books>,
     supervision: Supervision,
+    news: Arc<News>,
 }
 
 enum Line {
@@ -308,6 +310,8 @@ impl Supervisor {
             };
             let next = Arc::new(next);
             self.replace(next.clone());
+            // What the one before has said is not what this one says.
+            self.news.missed();
             // If it was closed in the meantime, the new one is dropped, and so it ends.
             if !self.turn(Line::Up(next)) {
                 return;

@@ -25,6 +25,7 @@ use super::Context;
 use crate::Error;
 use crate::driver::BoxFuture;
 use crate::form::form_of;
+use crate::server::RunOver;
 
 impl Context {
     /// Asks the person behind the client to fill in a form, whose fields are those of `T`: texts,
@@ -180,7 +181,7 @@ impl Context {
     /// }
     /// ```
     ///
-    /// On the legacy wire there is one run, so it is just computed.
+    /// On the legacy wire there is one run; within it, too, each key is computed once.
     ///
     /// # Cancel safety
     ///
@@ -191,31 +192,36 @@ impl Context {
         F: FnOnce() -> Fut,
         Fut: Future<Output = T>,
     {
-        let Some(rounds) = self.rounds().filter(|_| self.era() == Era::Modern) else {
+        let Some(rounds) = self.rounds() else {
             return Ok(compute().await);
         };
-        if let Some(known) = rounds.recall(key) {
-            return serde_json::from_value(known).map_err(InputError::unwritten);
+        match rounds.once(key).await {
+            Ok(known) => serde_json::from_value(known).map_err(InputError::unwritten),
+            Err(computing) => {
+                let computed = compute().await;
+                let value = serde_json::to_value(&computed).map_err(InputError::unwritten)?;
+                computing.keep(value);
+                Ok(computed)
+            }
         }
-        let computed = compute().await;
-        let value = serde_json::to_value(&computed).map_err(InputError::unwritten)?;
-        rounds.remember(key, value);
-        Ok(computed)
     }
 
-    /// Ends this request with an error, whatever the handler returns; this never does. For what is
-    /// wrong with the request itself: a tool that failed says so in its result.
+    /// Ends this request with an error, whatever the handler returns. For what is wrong with the
+    /// request itself: a tool that failed says so in its result.
+    ///
+    /// In a tool, a prompt or a resource it does not return before the handler is dropped. Elsewhere,
+    /// in a layer or a completer, which return errors of their own, it returns at once.
     ///
     /// # Cancel safety
     ///
     /// The request is over when this is first polled.
-    pub async fn refuse<T>(&self, error: ErrorObject) -> T {
+    pub async fn refuse(&self, error: ErrorObject) -> InputError {
         match self.rounds() {
-            Some(rounds) => rounds.end(error).await,
-            None => {
-                tracing::warn!("`refuse` is for tools, prompts and resources");
-                std::future::pending().await
+            Some(rounds) => {
+                rounds.end(error).await;
+                InputError(Kind::Over)
             }
+            None => InputError(Kind::Refused(error)),
         }
     }
 
@@ -234,7 +240,7 @@ impl Context {
     }
 
     /// Ends this request, unless the client can do what is needed.
-    async fn require(&self, needed: &ClientCapabilities) {
+    async fn require(&self, needed: &ClientCapabilities) -> Result<(), InputError> {
         if let Some(missing) = missing(needed, &self.client_capabilities()) {
             let names: Vec<String> = names(&missing);
             let problem = format!("this needs a client with {}", names.join(" and "));
@@ -248,8 +254,9 @@ impl Context {
                 Ok(data) => error.with_data(data),
                 Err(_) => error,
             };
-            self.refuse(error).await
+            return Err(self.refuse(error).await);
         }
+        Ok(())
     }
 }
 
@@ -298,7 +305,7 @@ impl<T> Asking<T> {
     async fn asked(self) -> Result<T, InputError> {
         let cx = &self.cx;
         let params = self.params?;
-        cx.require(&(self.needs)(&params)).await;
+        cx.require(&(self.needs)(&params)).await?;
         if cx.era() == Era::Legacy {
             let params = legacy(params, cx.version());
             let mut call = cx.request_raw::<Value>(self.method, &params);
@@ -320,6 +327,7 @@ impl<T> Asking<T> {
         let question = question.map_err(InputError::unwritten)?;
         let name = self.name.clone();
         let answer = rounds.answer(self.name, question).await;
+        let answer = answer.map_err(|RunOver| InputError(Kind::Over))?;
         match (self.read)(answer) {
             Ok(answer) => Ok(answer),
             Err(Read::Answer(kind)) => Err(InputError(kind)),
@@ -327,8 +335,8 @@ impl<T> Asking<T> {
             Err(Read::Unfit(problem)) => {
                 let name = name.as_deref().unwrap_or("input");
                 let problem = format!("`inputResponses`: `{name}`: {problem}");
-                cx.refuse(ErrorObject::new(error_code::INVALID_PARAMS, problem))
-                    .await
+                let error = ErrorObject::new(error_code::INVALID_PARAMS, problem);
+                Err(cx.refuse(error).await)
             }
         }
     }
@@ -357,6 +365,13 @@ fn legacy(mut params: Value, version: ProtocolVersion) -> Value {
         match params.get("mode").and_then(Value::as_str) {
             Some("form") if version != ProtocolVersion::V2025_11_25 => {
                 params.shift_remove("mode");
+                let fields = params.get_mut("requestedSchema");
+                let fields = fields.and_then(|schema| schema.get_mut("properties"));
+                for field in fields.and_then(Value::as_object_mut).into_iter().flatten() {
+                    if let Some(field) = field.1.as_object_mut() {
+                        plain_field(field);
+                    }
+                }
             }
             Some("url") => {
                 let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -367,6 +382,23 @@ fn legacy(mut params: Value, version: ProtocolVersion) -> Value {
         }
     }
     params
+}
+
+/// A field as 2025-06-18 knows it: choices have names beside them, and only a yes or no can be
+/// proposed.
+fn plain_field(field: &mut serde_json::Map<String, Value>) {
+    if let Some(Value::Array(options)) = field.shift_remove("oneOf") {
+        let member = |name: &str| -> Value {
+            let members = options.iter().filter_map(|option| option.get(name));
+            members.cloned().collect()
+        };
+        let (values, titles) = (member("const"), member("title"));
+        field.insert("enum".into(), values);
+        field.insert("enumNames".into(), titles);
+    }
+    if field.get("type").and_then(Value::as_str) != Some("boolean") {
+        field.shift_remove("default");
+    }
 }
 
 static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
@@ -386,7 +418,7 @@ fn needs(method: &str) -> fn(&Value) -> ClientCapabilities {
         },
         CreateMessage::METHOD => |params| {
             let mut sampling = SamplingCapability::new();
-            if params.get("tools").is_some() {
+            if params.get("tools").is_some() || params.get("toolChoice").is_some() {
                 sampling.tools = Some(Extra::new());
             }
             let mut needed = ClientCapabilities::new();
@@ -467,6 +499,8 @@ enum Kind {
     Unfit(String),
     Form(String),
     Unwritten(serde_json::Error),
+    Refused(ErrorObject),
+    Over,
     NotHere,
 }
 
@@ -504,6 +538,8 @@ impl fmt::Display for InputError {
             Kind::Unfit(problem) => write!(f, "the client's answer does not fit: {problem}"),
             Kind::Form(problem) => write!(f, "this type cannot be a form: {problem}"),
             Kind::Unwritten(_) => f.write_str("this cannot be written as JSON"),
+            Kind::Refused(error) => write!(f, "refused: {error}"),
+            Kind::Over => f.write_str("the request, or this round of it, is over"),
             Kind::NotHere => f.write_str("only tools, prompts and resources can ask"),
         }
     }

@@ -249,6 +249,13 @@ impl Link {
         self.lock().engine.is_open(exchange)
     }
 
+    /// Whether somebody hears what is said on the link by itself: on HTTP that takes a GET stream.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_heard(&self) -> bool {
+        let pipe = self.lock().engine.config().wire == Wire::Pipe;
+        pipe || self.is_carried(ExchangeId::LINK)
+    }
+
     /// Whether somebody carries this exchange.
     pub(crate) fn is_carried(&self, exchange: ExchangeId) -> bool {
         let state = self.lock();
@@ -320,6 +327,14 @@ impl Carried {
                 state.wake_later(self.exchange, cx);
                 Poll::Pending
             }
+        }
+    }
+
+    /// The stream goes on after all.
+    pub(crate) fn hold_on(&self) {
+        let mut state = self.link.lock();
+        if let Some(port) = state.ports.get_mut(&self.exchange) {
+            port.let_go = None;
         }
     }
 

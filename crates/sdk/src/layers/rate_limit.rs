@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
-use belay_protocol::types::{CallTool, CallToolParams, Request, error_code};
+use belay_protocol::types::{CallTool, Request, error_code};
 use tokio::time::Instant;
 
 use crate::{Context, LayerFuture, Next, ServerLayer};
@@ -115,9 +115,10 @@ impl ServerLayer for RateLimit {
         if cx.method() != CallTool::METHOD {
             return next.run();
         }
-        let params = cx.params().and_then(|params| params.decode().ok());
-        let taken = params.map_or(Ok(()), |call: CallToolParams| self.take(&call.name));
-        match taken {
+        // The same look as that of whoever calls the tool. A call of nothing is one, too.
+        let name = cx.params().and_then(|params| params.field("name"));
+        let name = name.as_ref().and_then(RawJson::as_text).unwrap_or_default();
+        match self.take(&name) {
             Ok(()) => next.run(),
             Err(wait) => Box::pin(std::future::ready(Err(refusal(wait)))),
         }

@@ -38,12 +38,12 @@ struct Links {
     open: HashMap<usize, Open>,
     past: Ledger,
     closing: bool,
-    /// Where the first link was served.
-    runtime: Option<Handle>,
 }
 
 struct Open {
     link: Arc<Link>,
+    /// Where it is served.
+    runtime: Option<Handle>,
     /// What its client wants, if it is a legacy one and somebody asked.
     standing: Option<Arc<Standing>>,
 }
@@ -73,16 +73,32 @@ impl Books {
         open.map(|open| open.link.clone()).collect()
     }
 
-    /// Where links are served, once one is.
-    pub(super) fn runtime(&self) -> Option<Handle> {
-        self.links().runtime.clone()
-    }
-
     /// What the client of an open link wants.
     pub(super) fn standing(&self, link: &Arc<Link>) -> Option<Arc<Standing>> {
         let mut links = self.links();
         let open = links.open.get_mut(&address(link))?;
         Some(open.standing.get_or_insert_default().clone())
+    }
+
+    /// Where an open link is served.
+    pub(super) fn runtime(&self, link: &Arc<Link>) -> Option<Handle> {
+        let links = self.links();
+        links.open.get(&address(link))?.runtime.clone()
+    }
+
+    /// Somebody listens to what is said on a link by itself.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_heard(&self, link: &Arc<Link>) {
+        let (standing, runtime) = {
+            let links = self.links();
+            let Some(open) = links.open.get(&address(link)) else {
+                return;
+            };
+            (open.standing.clone(), open.runtime.clone())
+        };
+        if let (Some(standing), Some(runtime)) = (standing, runtime) {
+            standing.tell_all(link, &runtime);
+        }
     }
 
     /// How handlers were stopped, and how long that took.
@@ -103,12 +119,10 @@ impl Books {
             let mut links = self.links();
             let open = Open {
                 link: link.clone(),
+                runtime: Handle::try_current().ok(),
                 standing: None,
             };
             links.open.insert(address(link), open);
-            if links.runtime.is_none() {
-                links.runtime = Handle::try_current().ok();
-            }
             links.closing
         };
         // It has come while everybody else was told.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belay_protocol::types::CacheScope;
+use belay_protocol::types::{CacheScope, Millis};
 
 /// For how long a result may be kept, and by whom.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,12 +41,12 @@ impl CacheHint {
     }
 
     /// Says so in a result that does not.
-    pub(super) fn mark(&self, millis: &mut Option<u64>, scope: &mut Option<CacheScope>) {
+    pub(super) fn mark(&self, millis: &mut Option<Millis>, scope: &mut Option<CacheScope>) {
         if millis.is_none() && scope.is_none() {
-            *millis = Some(self.millis());
+            *millis = Some(self.millis().into());
             *scope = Some(self.scope.clone());
         }
-        millis.get_or_insert(0);
+        millis.get_or_insert(Millis(0));
         scope.get_or_insert(CacheScope::Private);
     }
 }

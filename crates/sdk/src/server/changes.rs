@@ -54,13 +54,12 @@ impl Changes {
             mailbox.put(news);
         }
         let books = &self.inner.books;
-        // Without one, nobody was ever served.
-        let Some(runtime) = books.runtime() else {
-            return;
-        };
         for link in books.open() {
             let legacy = link.version().is_some_and(|it| it.era() == Era::Legacy);
-            if legacy && let Some(standing) = books.standing(&link) {
+            if legacy
+                && let Some(standing) = books.standing(&link)
+                && let Some(runtime) = books.runtime(&link)
+            {
                 standing.tell(&link, news, &runtime);
             }
         }

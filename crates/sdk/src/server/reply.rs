@@ -6,7 +6,7 @@ use belay_protocol::types::modern::InputRequiredResult;
 use belay_protocol::types::{
     CacheScope, CallToolResult, CompleteResult, ContentBlock, EmptyResult, GetPromptResult,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Meta,
-    ReadResourceResult, ResultType,
+    Millis, ReadResourceResult, ResultType,
 };
 use schemars::JsonSchema;
 use schemars::generate::Contract;
@@ -122,7 +122,7 @@ pub(super) struct Marks<'a> {
     pub(super) result_type: &'a mut Option<ResultType>,
     pub(super) meta: &'a mut Option<Meta>,
     /// For how long it may be kept, and by whom, where that is said.
-    pub(super) hint: Option<(&'a mut Option<u64>, &'a mut Option<CacheScope>)>,
+    pub(super) hint: Option<(&'a mut Option<Millis>, &'a mut Option<CacheScope>)>,
 }
 
 macro_rules! replies {
@@ -160,7 +160,9 @@ replies! {
     };
     ListResourcesResult, cached;
     ListResourceTemplatesResult, cached;
-    ReadResourceResult, cached;
+    ReadResourceResult, cached => |result: &mut ReadResourceResult| {
+        (result.ttl_ms, result.cache_scope) = (None, None);
+    };
     ListPromptsResult, cached;
     GetPromptResult;
     CompleteResult;

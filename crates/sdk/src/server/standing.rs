@@ -51,31 +51,52 @@ impl Standing {
         self.news.unsubscribe(uri);
     }
 
-    /// Tells it, as soon as there is room.
+    /// Tells it, as soon as somebody listens and there is room.
     pub(super) fn tell(self: &Arc<Self>, link: &Arc<Link>, news: &News, runtime: &Handle) {
-        if !self.news.put(news) || self.telling.swap(true, Ordering::SeqCst) {
+        if self.news.put(news) {
+            self.tell_all(link, runtime);
+        }
+    }
+
+    /// Tells what waits. While nobody listens it waits here, where each thing waits once.
+    pub(super) fn tell_all(self: &Arc<Self>, link: &Arc<Link>, runtime: &Handle) {
+        if !link.is_heard() || self.telling.swap(true, Ordering::SeqCst) {
             return;
         }
-        let (this, weak) = (self.clone(), Arc::downgrade(link));
-        let telling = async move {
+        let telling = Telling(self.clone());
+        let weak = Arc::downgrade(link);
+        let tell = async move {
+            let standing = &telling.0;
             loop {
-                while let Some(news) = this.news.take() {
-                    let Some(link) = weak.upgrade() else {
-                        return;
-                    };
+                while let Some(link) = weak.upgrade().filter(|link| link.is_heard())
+                    && let Some(news) = standing.news.take()
+                {
                     let (method, params) = notification(&news);
                     if let Err(error) = link.notify(None, method, params.as_ref()).await {
                         tracing::debug!(%error, method, "news were not told");
                     }
                 }
-                this.telling.store(false, Ordering::SeqCst);
+                standing.telling.store(false, Ordering::SeqCst);
+                let heard = weak.upgrade().is_some_and(|link| link.is_heard());
                 // Something may have come between the last look and this.
-                if this.news.is_empty() || this.telling.swap(true, Ordering::SeqCst) {
+                if !heard
+                    || standing.news.is_empty()
+                    || standing.telling.swap(true, Ordering::SeqCst)
+                {
                     return;
                 }
             }
         };
-        link.tasks().spawn_on(telling, runtime);
+        link.tasks().spawn_on(tell, runtime);
+    }
+}
+
+/// Somebody who tells. If it is dropped before its end, somebody else may.
+struct Telling(Arc<Standing>);
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.0.telling.store(false, Ordering::SeqCst);
     }
 }
 

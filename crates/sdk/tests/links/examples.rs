@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The program of an example.
-fn built(example: &str) -> PathBuf {
+pub(crate) fn built(example: &str) -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "--package", "belay-mcp"]);
     let status = cargo.args(["--example", example]).status().unwrap();

@@ -4,6 +4,7 @@
 mod basics;
 mod examples;
 mod faults;
+mod features;
 mod guests;
 mod http;
 mod layers;

@@ -1,6 +1,6 @@
 //! `server/discover`.
 
-use crate::types::{CacheScope, Request, ResultType, ServerCapabilities};
+use crate::types::{CacheScope, Millis, Request, ResultType, ServerCapabilities};
 
 record! {
     /// Nothing but `_meta`.
@@ -23,7 +23,7 @@ record! {
             /// How to make good use of it, for the model.
             instructions: String = "instructions",
             /// For how many milliseconds it may be kept.
-            ttl_ms: u64 = "ttlMs",
+            ttl_ms: Millis = "ttlMs",
             /// Who may share it.
             cache_scope: CacheScope = "cacheScope",
         }

@@ -19,8 +19,8 @@
 mod digest;
 mod seal;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::future::{Future, pending, poll_fn};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -30,6 +30,8 @@ use belay_protocol::types::modern::{InputRequest, InputRequiredResult};
 use belay_protocol::types::{Era, Named, ResultType, error_code};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use digest::Digested;
@@ -37,9 +39,18 @@ use seal::Bound;
 pub use seal::{RequestState, StateKey};
 
 /// What one request asks, and what is known of it.
+#[derive(Default)]
 pub(crate) struct Rounds {
     inner: Mutex<Inner>,
+    /// Something was computed, or will not be.
+    computed: Notify,
+    /// The run is over: whoever still asks, elsewhere, gets no answer.
+    over: CancellationToken,
 }
+
+/// Why there is no answer: the run that asked is over, and with it the request, or this round of it.
+#[derive(Debug)]
+pub(crate) struct RunOver;
 
 #[derive(Default)]
 struct Inner {
@@ -50,10 +61,10 @@ struct Inner {
     asked_before: bool,
     /// What is asked in this round.
     asked: Named<InputRequest>,
-    /// How often each name was used in this run.
-    names: HashMap<String, usize>,
-    /// What is not needed any more is not kept.
-    used: BTreeSet<String>,
+    /// The names of the questions of this run.
+    names: BTreeSet<String>,
+    /// What is being computed, which must not be computed twice: the round does not end before.
+    computing: BTreeSet<String>,
     /// The request ends so, whatever its handler does.
     verdict: Option<ErrorObject>,
     waker: Option<Waker>,
@@ -81,9 +92,7 @@ pub(super) enum Run<T> {
 impl Rounds {
     /// For a request: in the modern era with what it brings along.
     pub(super) fn of(cx: &Context, state: &RequestState) -> Result<Self, ErrorObject> {
-        let rounds = Self {
-            inner: Mutex::default(),
-        };
+        let rounds = Self::default();
         if cx.era() == Era::Modern
             && let Some(params) = cx.params()
         {
@@ -97,29 +106,48 @@ impl Rounds {
     }
 
     /// The answer to a question. If there is none, the request ends with this question, and this
-    /// never returns.
-    pub(crate) async fn answer(&self, name: Option<String>, question: InputRequest) -> Value {
+    /// does not return before.
+    pub(crate) async fn answer(
+        &self,
+        name: Option<String>,
+        question: InputRequest,
+    ) -> Result<Value, RunOver> {
         let answer = self.lock().answer(name, question);
         match answer {
-            Some(answer) => answer,
-            None => pending().await,
+            Some(answer) => Ok(answer),
+            None => {
+                self.over.cancelled().await;
+                Err(RunOver)
+            }
         }
     }
 
     /// Ends the request, whatever its handler does.
-    pub(crate) async fn end<T>(&self, error: ErrorObject) -> T {
+    pub(crate) async fn end(&self, error: ErrorObject) -> RunOver {
         self.lock().end(error);
-        pending().await
+        self.over.cancelled().await;
+        RunOver
     }
 
-    /// What was computed in an earlier round.
-    pub(crate) fn recall(&self, key: &str) -> Option<Value> {
-        self.lock().memory.once.get(key).cloned()
-    }
-
-    /// Keeps what must not be computed twice.
-    pub(crate) fn remember(&self, key: &str, value: Value) {
-        self.lock().memory.once.insert(key.to_owned(), value);
+    /// What is known under a key, from an earlier round or from this one; else it is to be computed,
+    /// and kept with what is given back.
+    pub(crate) async fn once(&self, key: &str) -> Result<Value, Computing<'_>> {
+        loop {
+            let mut computed = pin!(self.computed.notified());
+            computed.as_mut().enable();
+            {
+                let mut inner = self.lock();
+                if let Some(known) = inner.memory.once.get(key) {
+                    return Ok(known.clone());
+                }
+                if inner.computing.insert(key.to_owned()) {
+                    let key = key.to_owned();
+                    return Err(Computing { rounds: self, key });
+                }
+            }
+            // Somebody else computes it.
+            computed.await;
+        }
     }
 
     /// Runs a handler until it is done, or has asked something that nobody has answered.
@@ -129,13 +157,15 @@ impl Rounds {
         state: &RequestState,
         handler: impl Future<Output = Result<T, ErrorObject>>,
     ) -> Result<Run<T>, ErrorObject> {
+        let _over = self.over.clone().drop_guard();
         let mut handler = pin!(handler);
         let done = poll_fn(|task| {
             if let Poll::Ready(done) = handler.as_mut().poll(task) {
                 return Poll::Ready(Some(done));
             }
             let mut inner = self.lock();
-            match inner.verdict.is_some() || !inner.asked.is_empty() {
+            let asked = !inner.asked.is_empty() && inner.computing.is_empty();
+            match inner.verdict.is_some() || asked {
                 true => Poll::Ready(None),
                 // Who asks may be another task.
                 false => {
@@ -183,6 +213,12 @@ impl Inner {
                 .decode()
                 .map_err(|error| invalid(format!("`inputResponses`: {error}")))?;
         }
+        // What was asked is answered, whether this run asks it first or last.
+        for (name, digest) in std::mem::take(&mut self.memory.pending) {
+            if let Some(answer) = self.responses.get(&name).cloned() {
+                self.memory.answers.insert(name, (digest, answer));
+            }
+        }
         Ok(())
     }
 
@@ -191,15 +227,12 @@ impl Inner {
         let anticipated = name.is_some() && !self.asked_before;
         let name = self.unique(name.unwrap_or_else(|| "input".to_owned()));
         let digest = digest_of(&question).short();
-        self.used.insert(name.clone());
         if let Some((known, answer)) = self.memory.answers.get(&name)
             && *known == digest
         {
             return Some(answer.clone());
         }
-        if (anticipated || self.memory.pending.get(&name) == Some(&digest))
-            && let Some(answer) = self.responses.get(&name).cloned()
-        {
+        if anticipated && let Some(answer) = self.responses.get(&name).cloned() {
             self.memory.answers.insert(name, (digest, answer.clone()));
             return Some(answer);
         }
@@ -210,12 +243,13 @@ impl Inner {
 
     /// A name that no other question of this run has: `input`, `input-2`, …
     fn unique(&mut self, name: String) -> String {
-        let count = self.names.entry(name.clone()).or_default();
-        *count += 1;
-        match count {
-            1 => name,
-            count => format!("{name}-{count}"),
+        let mut unique = name.clone();
+        let mut number = 1;
+        while !self.names.insert(unique.clone()) {
+            number += 1;
+            unique = format!("{name}-{number}");
         }
+        unique
     }
 
     fn end(&mut self, error: ErrorObject) {
@@ -236,8 +270,6 @@ impl Inner {
         state: &RequestState,
     ) -> Result<InputRequiredResult, ErrorObject> {
         let asked = std::mem::take(&mut self.asked);
-        let used = &self.used;
-        self.memory.answers.retain(|name, _| used.contains(name));
         let digests = asked.iter();
         let digests =
             digests.map(|(name, question)| (name.to_owned(), digest_of(question).short()));
@@ -249,6 +281,30 @@ impl Inner {
         result.input_requests = Some(asked);
         result.request_state = Some(state.seal(&bound(cx)?, &memory)?);
         Ok(result)
+    }
+}
+
+/// Something that is being computed. If this is dropped, somebody else may.
+pub(crate) struct Computing<'a> {
+    rounds: &'a Rounds,
+    key: String,
+}
+
+impl Computing<'_> {
+    /// Keeps what was computed.
+    pub(crate) fn keep(self, value: Value) {
+        let mut inner = self.rounds.lock();
+        inner.memory.once.insert(self.key.clone(), value);
+    }
+}
+
+impl Drop for Computing<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.rounds.lock();
+        inner.computing.remove(&self.key);
+        inner.wake();
+        drop(inner);
+        self.rounds.computed.notify_waiters();
     }
 }
 

@@ -137,8 +137,9 @@ impl RequestState {
                 "the state of this conversation has become too large",
             ));
         }
-        let expires = (now + self.lifetime).duration_since(UNIX_EPOCH);
-        let expires = expires.unwrap_or_default().as_millis() as u64;
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let expires = now.saturating_add(self.lifetime).as_millis();
+        let expires = u64::try_from(expires).unwrap_or(u64::MAX);
         let mut plain = expires.to_be_bytes().to_vec();
         plain.extend_from_slice(state);
         let mut nonce = [0; NONCE];
@@ -186,7 +187,11 @@ impl RequestState {
         };
         let plain = key.cipher().decrypt(&XNonce::from(nonce), payload).ok()?;
         let (expires, state) = plain.split_first_chunk::<8>()?;
-        let expires = UNIX_EPOCH + Duration::from_millis(u64::from_be_bytes(*expires));
+        let expires = u128::from(u64::from_be_bytes(*expires));
+        let now = now
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_millis();
         (now < expires).then(|| state.to_vec())
     }
 }
@@ -327,6 +332,9 @@ mod tests {
         let after = |seconds| state.open_at(now + Duration::from_secs(seconds), &bound, &sealed);
         assert!(after(59).is_some());
         assert!(after(61).is_none());
+        state.lifetime(Duration::MAX);
+        let sealed = state.seal(&bound, b"s").unwrap();
+        assert!(state.open(&bound, &sealed).is_ok());
     }
 
     #[test]

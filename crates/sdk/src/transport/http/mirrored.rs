@@ -18,6 +18,12 @@ const ANNOTATION: &str = "x-mcp-header";
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Mirrored(Vec<Mirror>);
 
+/// A tool has at most so many of them, as a request has of headers.
+const MOST: usize = 64;
+
+/// A server has at most so many tools with some of them.
+const MOST_TOOLS: usize = 10_000;
+
 #[derive(Clone, PartialEq, Debug)]
 struct Mirror {
     /// Where the argument is.
@@ -115,6 +121,9 @@ impl Mirrored {
                 "`{argument}`: {name:?} cannot be a part of a header's name"
             ));
         };
+        if self.0.len() >= MOST {
+            return Err(format!("more than {MOST} arguments in headers"));
+        }
         if self.0.iter().any(|known| known.header == header) {
             return Err(format!("`{argument}`: {name:?} stands there twice"));
         }
@@ -129,8 +138,9 @@ impl Mirrored {
 
     /// The headers of a call.
     pub(crate) fn headers(&self, arguments: Option<&RawJson>) -> Vec<(HeaderName, HeaderValue)> {
+        let arguments = values(arguments);
         let said = self.0.iter().filter_map(|mirror| {
-            let text = mirror.kind.write(&mirror.value(arguments)?)?;
+            let text = mirror.kind.write(&mirror.value(&arguments)?)?;
             Some((mirror.header.clone(), headers::encode(&text)))
         });
         said.collect()
@@ -142,10 +152,18 @@ impl Mirrored {
         headers: &HeaderMap,
         arguments: Option<&RawJson>,
     ) -> Result<(), String> {
-        self.0
-            .iter()
-            .try_for_each(|mirror| mirror.check(headers, arguments))
+        if self.is_empty() {
+            return Ok(());
+        }
+        let arguments = values(arguments);
+        let mut mirrors = self.0.iter();
+        mirrors.try_for_each(|mirror| mirror.check(headers, &arguments))
     }
+}
+
+fn values(arguments: Option<&RawJson>) -> Value {
+    let arguments = arguments.and_then(|arguments| arguments.decode().ok());
+    arguments.unwrap_or_default()
 }
 
 /// Of what kind an argument is. It may also be missing.
@@ -182,7 +200,7 @@ impl Kind {
         match (self, value) {
             // 42.0 is 42.
             (Self::Integer, Value::Number(number)) => {
-                match (said.parse::<i64>(), number.as_i64()) {
+                match (said.parse::<i128>(), number.as_i128()) {
                     (Ok(said), Some(number)) => said == number,
                     _ => said.parse::<f64>().ok() == number.as_f64(),
                 }
@@ -193,16 +211,16 @@ impl Kind {
 }
 
 impl Mirror {
-    /// The argument, if it is there.
-    fn value(&self, arguments: Option<&RawJson>) -> Option<Value> {
-        let mut value = arguments?.clone();
+    /// The argument, if it is there: as whoever decodes the arguments finds it.
+    fn value(&self, arguments: &Value) -> Option<Value> {
+        let mut value = arguments;
         for step in &self.path {
-            value = value.field(step)?;
+            value = value.get(step)?;
         }
-        value.decode().ok().filter(|value: &Value| !value.is_null())
+        Some(value.clone()).filter(|value| !value.is_null())
     }
 
-    fn check(&self, headers: &HeaderMap, arguments: Option<&RawJson>) -> Result<(), String> {
+    fn check(&self, headers: &HeaderMap, arguments: &Value) -> Result<(), String> {
         let name = &self.header;
         let value = self.value(arguments);
         match (single(headers, name), value) {
@@ -214,8 +232,6 @@ impl Mirror {
                 )),
                 None => Err(format!("`{name}` is not valid base64")),
             },
-            // What is of no kind that can be repeated is for the tool to refuse.
-            (Ok(None), Some(value)) if self.kind.write(&value).is_none() => Ok(()),
             (Ok(None), Some(value)) => Err(format!(
                 "`{name}` is missing; it must be {value}, as in the body"
             )),
@@ -240,6 +256,10 @@ impl KnownTools {
             Ok(mirrored) if mirrored.is_empty() => {
                 known.remove(name);
                 true
+            }
+            Ok(_) if known.len() >= MOST_TOOLS && !known.contains_key(name) => {
+                tracing::warn!(tool = name, "a tool was left out: these are too many");
+                false
             }
             Ok(mirrored) => {
                 known.insert(name.to_owned(), Arc::new(mirrored));
@@ -392,6 +412,7 @@ mod tests {
             json!({ "region": "", "in": {} }),
             json!({ "region": null, "in": { "loud": false } }),
             json!({ "region": "=?base64?x?=", "in": 7 }),
+            json!({ "in": { "count": u64::MAX } }),
         ] {
             let arguments = raw(&arguments);
             let headers: HeaderMap = tool().headers(Some(&arguments)).into_iter().collect();
@@ -423,9 +444,20 @@ mod tests {
             assert!(check(region.clone(), &[("mcp-param-region", value)]).is_err());
         }
         assert!(check(region, &[]).is_err());
+        assert!(check(json!({ "region": ["Hello"] }), &[]).is_err());
+        // Whoever decodes them finds the last one.
+        let twice = RawJson::parse(r#"{"region":"eu","region":"us"}"#).unwrap();
+        for (said, good) in [("eu", false), ("us", true)] {
+            let said = HeaderValue::from_static(said);
+            let headers = [(HeaderName::from_static("mcp-param-region"), said)];
+            let headers: HeaderMap = headers.into_iter().collect();
+            assert_eq!(tool().check(&headers, Some(&twice)).is_ok(), good);
+        }
         assert!(check(json!({}), &[("mcp-param-region", "x")]).is_err());
         let count = json!({ "in": { "count": 42 } });
         assert!(check(count.clone(), &[("mcp-param-count", "42.0")]).is_ok());
         assert!(check(count, &[("mcp-param-count", "43")]).is_err());
+        let large = json!({ "in": { "count": u64::MAX } });
+        assert!(check(large, &[("mcp-param-count", "18446744073709551614")]).is_err());
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use belay_protocol::engine::{LossKind, Mode, Outcome, Sent, Wire};
 use belay_protocol::types::Era;
-use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use tokio_util::sync::CancellationToken;
 
 use super::address::{self, Address, Speaks};
@@ -74,9 +74,15 @@ impl ClientBuilder {
     /// Dropping it leaves nothing behind; the handshake is never cancelled on the wire.
     pub async fn http(mut self, address: &str) -> Result<Client, Error> {
         let address = Address::parse(address)?;
-        let credentials = self.reach.headers.get(AUTHORIZATION).cloned();
-        let credentials = credentials.as_ref().map(HeaderValue::as_bytes);
-        self.at(&address.uri().to_string(), credentials.unwrap_or_default());
+        // Any of them may say who asks.
+        let mut credentials = Vec::new();
+        for (name, value) in &self.reach.headers {
+            for part in [name.as_str().as_bytes(), value.as_bytes()] {
+                credentials.extend_from_slice(&part.len().to_be_bytes());
+                credentials.extend_from_slice(part);
+            }
+        }
+        self.at(&address.uri().to_string(), &credentials);
         let first = self.find_out(&address).await?;
         if first.version().era() == Era::Modern {
             return Ok(self.client(first));

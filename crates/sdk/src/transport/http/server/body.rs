@@ -217,7 +217,7 @@ impl Events {
                 cx.waker().wake_by_ref();
             }
             // Whoever asks again finds it where it was left.
-            Poll::Ready(Turn::LetGo(again)) => {
+            Poll::Ready(Turn::LetGo(again)) if self.numbering.is_some() => {
                 self.carried = None;
                 let retry = SseEvent {
                     retry: Some(again.as_millis().try_into().unwrap_or(u64::MAX)),
@@ -231,6 +231,11 @@ impl Events {
                 }
                 self.carried = None;
                 return Poll::Ready(None);
+            }
+            // Nobody could ask again.
+            Poll::Ready(Turn::LetGo(_)) => {
+                carried.hold_on();
+                cx.waker().wake_by_ref();
             }
             Poll::Pending => {}
         }

@@ -276,6 +276,7 @@ impl Session {
             return Ok(stream(events));
         };
         carried.resumed();
+        shared.books.is_heard(&self.link);
         Ok(self.stream(shared, carried, numbering, in_use, missed))
     }
 
@@ -284,6 +285,7 @@ impl Session {
         let in_use = InUse::new(self);
         let carried = self.link.carry_link();
         carried.resumed();
+        shared.books.is_heard(&self.link);
         let numbering = self.numbering(shared, ExchangeId::LINK);
         self.stream(shared, carried, numbering, in_use, Vec::new())
     }

@@ -1,0 +1,99 @@
+//! Listening: one stream in both eras.
+
+use std::time::Duration;
+
+use belay::types::Era;
+use belay::types::modern::SubscriptionFilter;
+use belay::{Change, ListenEnd, Subscription};
+use serde_json::json;
+
+use super::Connected;
+use super::wires::Serving;
+
+async fn next(changes: &mut Subscription) -> Change {
+    let next = tokio::time::timeout(Duration::from_secs(10), changes.next()).await;
+    next.expect("a change within ten seconds")
+        .expect("it goes on")
+}
+
+pub(super) async fn lists_that_change(it: Connected) {
+    let filter = SubscriptionFilter::new().tools().prompts();
+    let mut changes = it.client.listen(filter).await.unwrap();
+    assert_eq!(changes.agreed().tools_list_changed, Some(true));
+    let before = it.client.list_all_tools().await.unwrap().len();
+    it.say("grow", json!({})).await.unwrap();
+    assert_eq!(next(&mut changes).await, Change::Tools);
+    // What was kept is not used any more.
+    let after = it.client.list_all_tools().await.unwrap().len();
+    assert_eq!(after, before + 1);
+}
+
+pub(super) async fn resources_that_change(it: Connected) {
+    let filter = SubscriptionFilter::new().resource("memo://1");
+    let mut changes = it.client.listen(filter).await.unwrap();
+    for _ in 0..2 {
+        it.say("touch", json!({ "text": "memo://last" }))
+            .await
+            .unwrap();
+        it.say("touch", json!({ "text": "memo://1" }))
+            .await
+            .unwrap();
+        let uri = "memo://1".to_owned();
+        assert_eq!(next(&mut changes).await, Change::Updated { uri });
+    }
+    drop(changes);
+    if it.wire.era() == Era::Legacy {
+        let unknown = SubscriptionFilter::new().resource("memo://2");
+        let error = it.client.listen(unknown).await.unwrap_err();
+        assert_eq!(error.refusal().unwrap().code, -32002);
+    }
+}
+
+pub(super) async fn what_nobody_asked_for(it: Connected) {
+    let filter = SubscriptionFilter::new().prompts();
+    let mut changes = it.client.listen(filter).await.unwrap();
+    let mut both = it
+        .client
+        .listen(SubscriptionFilter::new().tools().resource("memo://1"))
+        .await
+        .unwrap();
+    it.say("grow", json!({})).await.unwrap();
+    it.say("touch", json!({ "text": "memo://1" }))
+        .await
+        .unwrap();
+    assert_eq!(next(&mut both).await, Change::Tools);
+    let uri = "memo://1".to_owned();
+    assert_eq!(next(&mut both).await, Change::Updated { uri });
+    let silence = tokio::time::timeout(Duration::from_millis(50), changes.next()).await;
+    assert!(silence.is_err(), "{silence:?}");
+}
+
+/// A server that shuts down says so on the modern wire; elsewhere the link goes.
+pub(super) async fn an_end_in_good_order(it: Connected) {
+    let filter = SubscriptionFilter::new().tools();
+    let (other, serving) = it.wire.connect().await;
+    let mut changes = other.client.listen(filter).await.unwrap();
+    match serving {
+        Serving::Http(listening) => {
+            listening.shutdown();
+            listening.await;
+            // A legacy client waits for its server to come back, until it is told not to.
+            if it.wire.era() == Era::Legacy {
+                other.client.close().await;
+            }
+        }
+        Serving::Process => {
+            let pid = rustix::process::Pid::from_raw(other.client.pid().unwrap() as i32);
+            let _ = rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::TERM);
+        }
+    }
+    let ended = tokio::time::timeout(Duration::from_secs(60), async {
+        while changes.next().await.is_some() {}
+    });
+    ended.await.unwrap();
+    match (it.wire.era(), changes.end().unwrap()) {
+        (Era::Modern, ListenEnd::Finished) => {}
+        (Era::Legacy, ListenEnd::Failed(error)) => assert!(error.is_lost(), "{error:?}"),
+        (era, end) => panic!("{era:?}: {end:?}"),
+    }
+}

@@ -1,0 +1,173 @@
+//! Tools, and what a server says of itself.
+
+use std::sync::{Arc, Mutex};
+
+use belay::types::{Era, ListTools, LoggingLevel, ProgressParams};
+use serde_json::json;
+
+use super::{Connected, text};
+
+pub(super) async fn introductions(it: Connected) {
+    let info = it.client.server_info().unwrap();
+    assert_eq!(
+        (info.name.as_str(), info.version.as_str()),
+        ("everything", "1.0.0")
+    );
+    assert_eq!(info.title.as_deref(), Some("Everything"));
+    assert_eq!(info.icons.unwrap().len(), 1);
+    assert_eq!(
+        it.client.instructions().as_deref(),
+        Some("Ask it anything.")
+    );
+    let can = it.client.server_capabilities();
+    assert_eq!(can.tools.unwrap().list_changed, Some(true));
+    assert_eq!(can.prompts.unwrap().list_changed, Some(true));
+    assert_eq!(can.resources.unwrap().subscribe, Some(true));
+    assert!(can.completions.is_some() && can.logging.is_some());
+    assert_eq!(it.client.era(), it.wire.era());
+    let pinged = it.client.ping().await;
+    match it.wire.era() {
+        Era::Legacy => drop(pinged.unwrap()),
+        Era::Modern => assert_eq!(pinged.unwrap_err().refusal().unwrap().code, -32601),
+    }
+}
+
+pub(super) async fn lists_come_in_pages(it: Connected) {
+    let first = it.client.list_tools().await.unwrap();
+    assert_eq!(first.tools.len(), 4);
+    assert!(first.next_cursor.is_some());
+    let all = it.client.list_all_tools().await.unwrap();
+    let names: Vec<&str> = all.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names[..4], ["echo", "add", "mixed", "steps"]);
+    assert_eq!(names.len(), 15);
+    let again = it.client.list_all_tools().await.unwrap();
+    assert_eq!(all, again, "the order stays");
+    let echo = &all[0];
+    assert_eq!(echo.title.as_deref(), Some("Echo"));
+    assert_eq!(echo.icons.as_ref().unwrap().len(), 1);
+    assert_eq!(
+        echo.annotations.as_ref().unwrap().read_only_hint,
+        Some(true)
+    );
+    assert_eq!(all[1].output_schema.as_ref().unwrap()["type"], "object");
+
+    let mut pages = it.client.pages::<ListTools>().at_most(2);
+    assert_eq!(pages.next().await.unwrap().unwrap().len(), 4);
+    assert_eq!(pages.next().await.unwrap().unwrap().len(), 4);
+    let error = pages.next().await.unwrap_err();
+    assert_eq!(error.to_string(), "rejected: a list of more than 2 pages");
+
+    let made_up = belay::types::PaginatedParams::at("made up");
+    let error = it.client.request::<ListTools>(&made_up).await.unwrap_err();
+    assert_eq!(error.refusal().unwrap().code, -32602);
+}
+
+pub(super) async fn text_and_structure(it: Connected) {
+    assert_eq!(it.say("echo", json!({ "text": "hi" })).await.unwrap(), "hi");
+    let sum = it
+        .client
+        .call_tool("add", json!({ "a": 2, "b": 3 }))
+        .await
+        .unwrap();
+    assert_eq!(sum.structured_content, Some(json!({ "sum": 5 })));
+    assert_eq!(text(&sum), r#"{"sum":5}"#);
+}
+
+pub(super) async fn all_kinds_of_content(it: Connected) {
+    let mixed = it.client.call_tool("mixed", json!({})).await.unwrap();
+    let kinds: Vec<String> = mixed
+        .content
+        .iter()
+        .map(|block| serde_json::to_value(block).unwrap()["type"].to_string())
+        .collect();
+    assert_eq!(
+        kinds,
+        [r#""text""#, r#""image""#, r#""audio""#, r#""resource""#]
+    );
+    let image = serde_json::to_value(&mixed.content[1]).unwrap();
+    assert_eq!(
+        belay::base64::decode(image["data"].as_str().unwrap()).unwrap(),
+        b"png"
+    );
+}
+
+/// A tool that failed is a result; a request that makes no sense is an error.
+pub(super) async fn tool_errors_and_protocol_errors(it: Connected) {
+    let add = |a: i64| it.client.call_tool("add", json!({ "a": a, "b": 1 }));
+    let failed = add(i64::MAX).await.unwrap();
+    assert_eq!(
+        (failed.is_error, text(&failed).as_str()),
+        (Some(true), "that is too much")
+    );
+    let wrong = it
+        .client
+        .call_tool("add", json!({ "a": "x", "b": 1 }))
+        .await
+        .unwrap();
+    assert_eq!(wrong.is_error, Some(true));
+    assert!(
+        text(&wrong).starts_with("invalid argument `a`"),
+        "{wrong:?}"
+    );
+    let error = it.client.call_tool("nobody", json!({})).await.unwrap_err();
+    assert_eq!(error.refusal().unwrap().code, -32602);
+    let error = it
+        .client
+        .request_raw::<serde_json::Value>("nobody/knows", &json!({}));
+    assert_eq!(error.await.unwrap_err().refusal().unwrap().code, -32601);
+}
+
+pub(super) async fn progress_and_logs(it: Connected) {
+    let told: Arc<Mutex<Vec<ProgressParams>>> = Arc::default();
+    let tell = told.clone();
+    let steps = |level: Option<LoggingLevel>| {
+        let call = it.client.call_tool("steps", json!({}));
+        match level {
+            Some(level) => call.log_level(level),
+            None => call,
+        }
+    };
+    let call = steps(Some(LoggingLevel::Info));
+    let call = call.on_progress(move |step| tell.lock().unwrap().push(step));
+    assert_eq!(text(&call.await.unwrap()), "done");
+    let steps_told: Vec<f64> = told
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|it| it.progress.0)
+        .collect();
+    assert_eq!(steps_told, [1.0, 2.0, 3.0]);
+    let logged = it.guests.until_logged(3).await;
+    let logged: Vec<&str> = logged.iter().filter_map(|it| it.data.as_str()).collect();
+    assert_eq!(logged, ["step 1", "step 2", "step 3"]);
+
+    // More of it, and none of it.
+    match it.wire.era() {
+        Era::Legacy => {
+            it.client.set_log_level(LoggingLevel::Debug).await.unwrap();
+            steps(None).await.unwrap();
+            assert_eq!(it.guests.until_logged(6).await.len(), 6);
+            it.client.set_log_level(LoggingLevel::Error).await.unwrap();
+        }
+        Era::Modern => {
+            steps(Some(LoggingLevel::Debug)).await.unwrap();
+            assert_eq!(it.guests.until_logged(6).await.len(), 6);
+        }
+    }
+    steps(None).await.unwrap();
+    assert_eq!(it.guests.until_logged(0).await, []);
+    if it.wire.era() == Era::Modern {
+        let level = belay::types::meta_key::LOG_LEVEL;
+        let call = it.client.call_tool("steps", json!({})).meta(level, "loud");
+        assert_eq!(call.await.unwrap_err().refusal().unwrap().code, -32602);
+    }
+}
+
+pub(super) async fn tools_that_grow(it: Connected) {
+    assert!(it.client.call_tool("grown", json!({})).await.is_err());
+    it.say("grow", json!({})).await.unwrap();
+    assert_eq!(it.say("grown", json!({})).await.unwrap(), "new");
+    // What is kept of a list may be old; whoever wants to know asks.
+    let fresh = it.client.pages::<ListTools>().fresh().all().await.unwrap();
+    assert_eq!(fresh.last().unwrap().name, "grown");
+}
