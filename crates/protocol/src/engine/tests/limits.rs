@@ -245,11 +245,7 @@ fn progress_that_found_no_room_can_be_told_again() {
     config.limits.queued_bytes = 150;
     let mut desk = Desk::new(config);
     desk.be_initialized();
-    let call = tool_call("1").replace(
-        "\"params\":{",
-        "\"params\":{\"_meta\":{\"progressToken\":1},",
-    );
-    desk.hear(&call);
+    desk.hear(&tool_call("1"));
     let key = desk.started();
     let tell = |desk: &mut Desk, step| desk.engine.progress(desk.now, key, step, None, None);
     assert_eq!(tell(&mut desk, 1.0), Ok(()));

@@ -294,3 +294,18 @@ fn a_deadline_cannot_be_set_for_what_is_answered() {
     desk.pass(Duration::from_secs(2));
     assert_eq!(desk.written().len(), 1);
 }
+
+/// Whoever looks for a parameter must find what everybody else finds.
+#[test]
+fn a_parameter_that_stands_twice_is_refused() {
+    let mut desk = Desk::new(server_config(Wire::Pipe));
+    desk.be_initialized();
+    let twice = tool_call("1").replace("\"params\":{", "\"params\":{\"n\\u0061me\":\"other\",");
+    desk.hear(&twice);
+    let refusal = &desk.written()[0];
+    assert!(
+        refusal.contains("-32602") && refusal.contains("duplicate field `name`"),
+        "{refusal}"
+    );
+    assert_eq!(desk.engine.ledger().requests.in_flight(), 0);
+}
