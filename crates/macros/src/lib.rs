@@ -1,14 +1,18 @@
-//! `#[belay::server]` and `#[tool]`: they save typing, and do nothing that cannot be written by hand.
+//! `#[belay::server]`, `#[tool]`, `#[prompt]` and `#[resource]`: they save typing, and do nothing that cannot be written by hand.
 //!
 //! They are documented where they are used from, in the crate `belay`.
 
+mod method;
 mod options;
+mod prompt;
+mod resource;
 mod server;
 mod tool;
 
 use proc_macro::TokenStream;
 
-/// Makes a server of an `impl` block: every method with `#[tool]` becomes a tool.
+/// Makes a server of an `impl` block: every method with `#[tool]`, `#[prompt]` or
+/// `#[resource]` becomes what that says.
 #[proc_macro_attribute]
 pub fn server(options: TokenStream, item: TokenStream) -> TokenStream {
     server::expand(options.into(), item.into())
@@ -19,7 +23,24 @@ pub fn server(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Marks a method as a tool, in an `impl` block with `#[belay::server]`.
 #[proc_macro_attribute]
 pub fn tool(_: TokenStream, item: TokenStream) -> TokenStream {
-    let problem = "#[tool] belongs to a method in an `impl` block with #[belay::server]";
+    misplaced("tool", item)
+}
+
+/// Marks a method as a prompt, in an `impl` block with `#[belay::server]`.
+#[proc_macro_attribute]
+pub fn prompt(_: TokenStream, item: TokenStream) -> TokenStream {
+    misplaced("prompt", item)
+}
+
+/// Marks a method as a resource, in an `impl` block with `#[belay::server]`.
+#[proc_macro_attribute]
+pub fn resource(_: TokenStream, item: TokenStream) -> TokenStream {
+    misplaced("resource", item)
+}
+
+/// The block takes these off its methods, so one that is expanded stands elsewhere.
+fn misplaced(name: &str, item: TokenStream) -> TokenStream {
+    let problem = format!("#[{name}] belongs to a method in an `impl` block with #[belay::server]");
     let error = syn::Error::new(proc_macro2::Span::call_site(), problem).into_compile_error();
     let item: proc_macro2::TokenStream = item.into();
     quote::quote!(#error #item).into()

@@ -5,10 +5,13 @@ use std::collections::HashMap;
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::spanned::Spanned;
-use syn::{Error, ImplItem, Item, ItemImpl, Result};
+use syn::{Error, ImplItem, ImplItemFn, Item, ItemImpl, Result};
 
+use crate::method::take_attribute;
 use crate::options::{self, docs};
-use crate::tool::{self, ToolMethod};
+use crate::prompt::PromptMethod;
+use crate::resource::ResourceMethod;
+use crate::tool::ToolMethod;
 
 const KNOWN: [&str; 3] = ["name", "version", "instructions"];
 
@@ -28,7 +31,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
         *place = quote!(#expression);
     }
     let instructions = instructions.map(|text| quote!(.instructions(#text)));
-    let tools = tools(&mut block)?;
+    let statements = statements(&mut block)?;
     let kind = &block.self_ty;
     Ok(quote! {
         #block
@@ -38,7 +41,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
             fn __into_belay_server(self) -> ::belay::Server {
                 let this = ::std::sync::Arc::new(self);
                 let server = ::belay::Server::new(#name, #version) #instructions;
-                #(#tools)*
+                #(#statements)*
                 let _ = &this;
                 server
             }
@@ -69,8 +72,31 @@ fn impl_block(item: TokenStream) -> Result<ItemImpl> {
     Ok(block)
 }
 
-/// One statement for each method that is a tool.
-fn tools(block: &mut ItemImpl) -> Result<Vec<TokenStream>> {
+/// What a method becomes: what nothing else of its kind may be called, and an expression that adds
+/// it.
+struct Offered {
+    kind: &'static str,
+    name: String,
+    add: TokenStream,
+}
+
+fn offered(method: &mut ImplItemFn) -> Option<Result<Offered>> {
+    let offered = |kind, name, add| Offered { kind, name, add };
+    if let Some(attribute) = take_attribute(method, "tool") {
+        let tool = ToolMethod::read(&attribute, method);
+        return Some(tool.map(|tool| offered("tool", tool.name.clone(), tool.add())));
+    }
+    if let Some(attribute) = take_attribute(method, "prompt") {
+        let prompt = PromptMethod::read(&attribute, method);
+        return Some(prompt.map(|prompt| offered("prompt", prompt.name.clone(), prompt.add())));
+    }
+    let attribute = take_attribute(method, "resource")?;
+    let resource = ResourceMethod::read(&attribute, method);
+    Some(resource.map(|resource| offered("resource", resource.uri.value(), resource.add())))
+}
+
+/// One statement for each method that is a tool, a prompt or a resource.
+fn statements(block: &mut ItemImpl) -> Result<Vec<TokenStream>> {
     let mut added = Vec::new();
     let mut names = HashMap::new();
     let mut errors: Option<Error> = None;
@@ -78,10 +104,10 @@ fn tools(block: &mut ItemImpl) -> Result<Vec<TokenStream>> {
         let ImplItem::Fn(method) = item else {
             continue;
         };
-        let Some(attribute) = tool::take_attribute(method) else {
+        let Some(offered) = offered(method) else {
             continue;
         };
-        let read = ToolMethod::read(&attribute, method).and_then(|(tool, fields)| {
+        let read = offered.and_then(|Offered { kind, name, add }| {
             let ident = method.sig.ident.clone();
             // A method that may not be there takes its tool along, and may be there twice.
             let cfgs: Vec<_> = method
@@ -89,24 +115,23 @@ fn tools(block: &mut ItemImpl) -> Result<Vec<TokenStream>> {
                 .iter()
                 .filter(|it| it.path().is_ident("cfg"))
                 .collect();
-            let add = tool.add(&fields);
             let add = quote!(#(#cfgs)* let server = #add;);
             if !cfgs.is_empty() {
                 return Ok(add);
             }
-            match names.insert(tool.name.clone(), ident.clone()) {
+            match names.insert((kind, name.clone()), ident.clone()) {
                 None => Ok(add),
                 Some(first) => {
-                    let name = &tool.name;
+                    let option = if kind == "resource" { "uri" } else { "name" };
                     let problem = format!(
-                        "`{first}` is called {name:?}, too: give one of them another `name`"
+                        "`{first}` is called {name:?}, too: give one of them another `{option}`"
                     );
                     Err(Error::new(ident.span(), problem))
                 }
             }
         });
         match (read, &mut errors) {
-            (Ok(tool), _) => added.push(tool),
+            (Ok(statement), _) => added.push(statement),
             (Err(error), None) => errors = Some(error),
             (Err(error), Some(errors)) => errors.combine(error),
         }

@@ -4,9 +4,10 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, FnArg, Ident, ImplItemFn, Meta, Pat, Result, ReturnType, Type};
+use syn::{Attribute, Error, ImplItemFn, Result, ReturnType, Type};
 
-use crate::options::{self, Entry, docs, last_word, written};
+use crate::method::{Method, options_of};
+use crate::options::{Entry, docs};
 
 const KNOWN: [&str; 11] = [
     "name",
@@ -24,70 +25,17 @@ const KNOWN: [&str; 11] = [
 
 /// What a method says about the tool it is.
 pub(crate) struct ToolMethod {
-    method: Ident,
     pub(crate) name: String,
     /// Calls on the builder, one for each option.
     settings: Vec<TokenStream>,
     blocking: bool,
-    takes_self: bool,
-    parameters: Vec<Parameter>,
     output: TokenStream,
-}
-
-enum Parameter {
-    Context { by_reference: bool },
-    Argument { name: Ident },
-}
-
-/// Takes the attribute off a method, if there is one.
-pub(crate) fn take_attribute(method: &mut ImplItemFn) -> Option<Attribute> {
-    let is_tool = |attribute: &Attribute| {
-        let last = attribute.path().segments.last();
-        last.is_some_and(|segment| segment.ident == "tool")
-    };
-    let position = method.attrs.iter().position(is_tool)?;
-    Some(method.attrs.remove(position))
-}
-
-/// Takes the attributes that belong to a field of the arguments.
-fn take_field_attributes(attributes: &mut Vec<Attribute>) -> Result<Vec<Attribute>> {
-    let is = |attribute: &Attribute, name: &str| attribute.path().is_ident(name);
-    if let Some(cfg) = attributes
-        .iter()
-        .find(|it| is(it, "cfg") || is(it, "cfg_attr"))
-    {
-        let problem = "an argument is there or it is not; put `#[cfg]` on two methods instead";
-        return Err(Error::new(cfg.span(), problem));
-    }
-    let (taken, left) = std::mem::take(attributes)
-        .into_iter()
-        .partition(|it| is(it, "doc") || is(it, "serde") || is(it, "schemars"));
-    *attributes = left;
-    Ok(taken)
-}
-
-/// One argument of a tool, as a field.
-struct Field {
-    attributes: Vec<Attribute>,
-    name: Ident,
-    kind: Type,
+    method: Method,
 }
 
 impl ToolMethod {
-    /// Reads a method; what is not Rust (attributes on its parameters) is taken off it. Gives the
-    /// tool, and the fields of its arguments.
-    pub(crate) fn read(
-        attribute: &Attribute,
-        method: &mut ImplItemFn,
-    ) -> Result<(Self, TokenStream)> {
-        let entries = match &attribute.meta {
-            Meta::Path(_) => Vec::new(),
-            Meta::List(list) => options::parse(list.tokens.clone())?,
-            Meta::NameValue(pair) => {
-                let problem = "options stand in parentheses: `#[tool(grace = \"1s\")]`";
-                return Err(Error::new(pair.span(), problem));
-            }
-        };
+    pub(crate) fn read(attribute: &Attribute, method: &mut ImplItemFn) -> Result<Self> {
+        let entries = options_of(attribute, "#[tool(grace = \"1s\")]")?;
         let mut settings = Vec::new();
         if let Some(text) = docs(&method.attrs) {
             settings.push(quote!(.description(#text)));
@@ -101,7 +49,8 @@ impl ToolMethod {
                 _ => settings.push(setting(entry)?),
             }
         }
-        check_signature(method, blocking)?;
+        let read = Method::read(method, "a tool")?;
+        check_async(method, blocking)?;
         let output = match &method.sig.output {
             ReturnType::Default => quote!(()),
             ReturnType::Type(_, kind) if matches!(**kind, Type::ImplTrait(_)) => {
@@ -110,58 +59,25 @@ impl ToolMethod {
             }
             ReturnType::Type(_, kind) => quote!(#kind),
         };
-        let mut tool = Self {
-            method: method.sig.ident.clone(),
+        Ok(Self {
             name,
             settings,
             blocking,
-            takes_self: false,
-            parameters: Vec::new(),
             output,
-        };
-        let mut fields = Vec::new();
-        for input in &mut method.sig.inputs {
-            match input {
-                FnArg::Receiver(receiver) => {
-                    if receiver.reference.is_none() || receiver.mutability.is_some() {
-                        let problem = "many calls of a tool run at once, so it takes `&self`";
-                        return Err(Error::new(receiver.span(), problem));
-                    }
-                    tool.takes_self = true;
-                }
-                FnArg::Typed(typed) => {
-                    let attributes = take_field_attributes(&mut typed.attrs)?;
-                    if last_word(&typed.ty).as_deref() == Some("Context") {
-                        let by_reference = matches!(*typed.ty, Type::Reference(_));
-                        tool.parameters.push(Parameter::Context { by_reference });
-                        continue;
-                    }
-                    let field = field(typed, attributes)?;
-                    let name = field.name.clone();
-                    tool.parameters.push(Parameter::Argument { name });
-                    fields.push(field);
-                }
-            }
-        }
-        Ok((tool, fields.iter().map(Field::tokens).collect()))
+            method: read,
+        })
     }
 
     /// An expression that adds this tool to `server`.
-    pub(crate) fn add(&self, fields: &TokenStream) -> TokenStream {
+    pub(crate) fn add(&self) -> TokenStream {
         let Self {
-            method,
             name,
             settings,
             output,
             ..
         } = self;
-        let arguments = self.parameters.iter().map(|parameter| match parameter {
-            Parameter::Context { by_reference: true } => quote!(&cx),
-            Parameter::Context { .. } => quote!(cx.clone()),
-            Parameter::Argument { name } => quote!(arguments.#name),
-        });
-        let receiver = self.takes_self.then(|| quote!(&this,));
-        let call = quote!(Self::#method(#receiver #(#arguments),*));
+        let call = self.method.call();
+        let arguments = self.method.arguments_type();
         let span = output.span();
         let produced = quote_spanned!(span=> (&&&::belay::macros::Produced::new(output)).produce());
         let schema = quote_spanned! {span=>
@@ -187,13 +103,7 @@ impl ToolMethod {
             },
         };
         quote! {{
-            #[derive(
-                ::belay::macros::serde::Deserialize,
-                ::belay::macros::schemars::JsonSchema,
-            )]
-            #[serde(crate = "::belay::macros::serde")]
-            #[schemars(crate = "::belay::macros::schemars")]
-            struct __BelayArguments { #fields }
+            #arguments
             #[allow(unused_imports)]
             use ::belay::macros::{ViaContent as _, ViaResult as _, ViaStructured as _};
             let this = ::std::sync::Arc::clone(&this);
@@ -223,13 +133,8 @@ fn setting(entry: &Entry) -> Result<TokenStream> {
     }
 }
 
-fn check_signature(method: &ImplItemFn, blocking: bool) -> Result<()> {
+fn check_async(method: &ImplItemFn, blocking: bool) -> Result<()> {
     let signature = &method.sig;
-    if !signature.generics.params.is_empty() {
-        let problem =
-            "a tool has no generic parameters: its schema needs one type for each argument";
-        return Err(Error::new(signature.generics.span(), problem));
-    }
     match (signature.asyncness, blocking) {
         (Some(token), true) => {
             let problem = "a blocking tool is a plain `fn`; leave out `async`, or `blocking`";
@@ -241,41 +146,5 @@ fn check_signature(method: &ImplItemFn, blocking: bool) -> Result<()> {
             Err(Error::new(signature.fn_token.span(), problem))
         }
         _ => Ok(()),
-    }
-}
-
-fn field(typed: &syn::PatType, attributes: Vec<Attribute>) -> Result<Field> {
-    let Pat::Ident(pattern) = &*typed.pat else {
-        let problem = "an argument needs a name, since callers use it: write `name: Type`";
-        return Err(Error::new(typed.pat.span(), problem));
-    };
-    if let Type::Reference(reference) = &*typed.ty {
-        let owned = match written(&reference.elem).as_str() {
-            "str" => "String".to_owned(),
-            other => other.to_owned(),
-        };
-        let name = &pattern.ident;
-        let problem = format!("an argument is owned by its call: write `{name}: {owned}`");
-        return Err(Error::new(typed.ty.span(), problem));
-    }
-    if let Type::ImplTrait(kind) = &*typed.ty {
-        let problem = "an argument has one type, which its schema is made from; `impl` is any";
-        return Err(Error::new(kind.span(), problem));
-    }
-    Ok(Field {
-        attributes,
-        name: pattern.ident.clone(),
-        kind: (*typed.ty).clone(),
-    })
-}
-
-impl Field {
-    fn tokens(&self) -> TokenStream {
-        let Self {
-            attributes,
-            name,
-            kind,
-        } = self;
-        quote!(#(#attributes)* #name: #kind,)
     }
 }

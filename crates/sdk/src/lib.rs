@@ -91,6 +91,14 @@ pub mod http {
 #[cfg(feature = "macros")]
 pub use belay_macros::tool;
 
+/// Marks a method as a prompt; see [`server`].
+#[cfg(feature = "macros")]
+pub use belay_macros::prompt;
+
+/// Marks a method as a resource, or as many by a pattern; see [`server`].
+#[cfg(feature = "macros")]
+pub use belay_macros::resource;
+
 ///
 /// The name and version are those of the package unless they are given; a doc comment on the block
 /// becomes the server's instructions. The block's type becomes a [`Server`] by `into()`.
@@ -149,6 +157,40 @@ pub use belay_macros::tool;
 /// | `concurrency = 4` | how many of it may run at once |
 /// | `blocking` | it is a plain `fn` that blocks a thread of its own |
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | hints, each also as `= false` |
+///
+/// # Prompts and resources
+///
+/// They look the same. A prompt gives what [`IntoPrompt`] takes; its arguments are texts on the wire,
+/// and may be numbers, `bool`s and enums here. A resource gives what [`IntoContents`] takes; if its
+/// URI has something in braces, that is an argument (see [`UriTemplate`]).
+///
+/// ```
+/// use belay::Failure;
+///
+/// struct Orders;
+///
+/// #[belay::server]
+/// impl Orders {
+///     /// Asks for a summary.
+///     #[prompt(title = "Summarise")]
+///     async fn summary(&self, customer: String, words: Option<u32>) -> String {
+///         format!("Summarise {customer} in {} words.", words.unwrap_or(50))
+///     }
+///
+///     /// An order, by its number.
+///     #[resource(uri = "orders://{number}", mime_type = "text/plain")]
+///     async fn order(&self, number: u64) -> Result<String, Failure> {
+///         match number {
+///             0 => Err(Failure::not_found()),
+///             number => Ok(format!("order {number}")),
+///         }
+///     }
+/// }
+/// # let _ = belay::Server::from(Orders);
+/// ```
+///
+/// Options of a prompt: `name`, `title`, `description`. Options of a resource: `uri`, `name`, `title`,
+/// `description`, `mime_type`.
 ///
 /// # What it stands for
 ///

@@ -204,3 +204,52 @@ async fn tools_are_called_with_typed_arguments_and_give_typed_results() {
         assert!(bad.content[0].as_text().unwrap().contains("invalid digit"));
     }
 }
+
+struct Library;
+
+#[belay::server]
+impl Library {
+    /// Asks for a summary.
+    #[prompt(title = "Summarise")]
+    async fn summary(&self, cx: &Context, book: String, words: Option<u32>) -> String {
+        format!("{}: {book} in {} words", cx.method(), words.unwrap_or(50))
+    }
+
+    /// The list of books.
+    #[resource(uri = "books://all", mime_type = "text/plain")]
+    async fn all() -> &'static str {
+        "one, two"
+    }
+
+    #[resource(uri = "books://{shelf}/{number}{?lines}", name = "book")]
+    async fn book(&self, shelf: String, number: u8, lines: Option<u32>) -> Option<String> {
+        let lines = lines.unwrap_or_default();
+        (number < 3).then(|| format!("{shelf} {number} {lines}"))
+    }
+}
+
+#[tokio::test]
+async fn methods_become_prompts_and_resources() {
+    let (client, _serving) = pair(&Library.into(), Mode::Auto).await.unwrap();
+    let prompts = client.list_all_prompts().await.unwrap();
+    assert_eq!(prompts[0].description.as_deref(), Some("Asks for a summary."));
+    assert_eq!(prompts[0].title.as_deref(), Some("Summarise"));
+    let filled = client.get_prompt("summary", [("book", "Dune"), ("words", "9")]);
+    let filled = filled.await.unwrap();
+    let text = filled.messages[0].content.as_text();
+    assert_eq!(text, Some("prompts/get: Dune in 9 words"));
+
+    let resources = client.list_all_resources().await.unwrap();
+    assert_eq!((resources.len(), resources[0].name.as_str()), (1, "all"));
+    let templates = client.list_all_resource_templates().await.unwrap();
+    assert_eq!(templates[0].name, "book");
+    let read = |uri: &'static str| async {
+        let read = client.read_resource(uri).await.ok()?;
+        read.contents[0].text.clone()
+    };
+    assert_eq!(read("books://all").await.as_deref(), Some("one, two"));
+    let book = read("books://top/2?lines=7").await;
+    assert_eq!(book.as_deref(), Some("top 2 7"));
+    assert_eq!(read("books://top/3").await, None);
+    assert!(client.list_tools().await.unwrap_err().is_refused());
+}
