@@ -6,8 +6,8 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use belay::types::CallToolResult;
-use belay::{Books, Context, Json, Server, Tool};
+use belay::types::{CallToolResult, ElicitParams, FormSchema, TextField};
+use belay::{Books, Context, Json, Prompt, Resource, ResourceTemplate, Server, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -41,13 +41,51 @@ struct Key {
     key: String,
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Touch {
+    uri: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Greet {
+    /// Who is greeted.
+    name: String,
+}
+
 /// How many `hang`s are running in this process.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) fn server() -> Server {
     let server = Server::new("belay-demo", env!("CARGO_PKG_VERSION"));
     let books = server.books();
+    let resources = server.resources();
     server
+        .resource(
+            Resource::text("demo://hello", "hello", "Hello from Belay.")
+                .description("A text to read."),
+        )
+        .resource_template(
+            ResourceTemplate::new(
+                "demo://echo/{text}",
+                "echo",
+                |_: Context, echo: Echo| async move { echo.text },
+            )
+            .description("Says what its URI says.")
+            .mime_type("text/plain"),
+        )
+        .prompt(
+            Prompt::new("greet", |_: Context, greet: Greet| async move {
+                format!("Greet {} warmly.", greet.name)
+            })
+            .description("Asks for a greeting."),
+        )
+        .tool(
+            Tool::new("touch", move |_: Context, touch: Touch| {
+                resources.updated(&touch.uri);
+                async { "touched" }
+            })
+            .description("Tells whoever listens that a resource has changed."),
+        )
         .instructions("Tools that show what becomes of requests.")
         .tool(
             Tool::new("echo", |_: Context, echo: Echo| async move { echo.text })
@@ -124,12 +162,10 @@ async fn panic(_: Context, _: Nothing) {
 }
 
 async fn ask(cx: Context, ask: Question) -> CallToolResult {
-    let form = json!({
-        "message": ask.question,
-        "requestedSchema": { "type": "object", "properties": { "answer": { "type": "string" } } }
-    });
-    match cx.request_raw::<Value>("elicitation/create", &form).await {
-        Ok(answer) => CallToolResult::text(answer.to_string()),
+    let form = FormSchema::new().optional("answer", TextField::new());
+    let asked = cx.elicit_by_hand(ElicitParams::form(ask.question, form));
+    match asked.await {
+        Ok(answer) => CallToolResult::text(json!(answer).to_string()),
         Err(error) => CallToolResult::error(error.to_string()),
     }
 }

@@ -5,9 +5,10 @@ mod commands;
 mod config;
 mod demo_server;
 mod exit;
+mod interrupt;
 mod output;
 mod progress;
-mod prompt;
+mod questions;
 mod target;
 mod trace;
 
@@ -29,6 +30,9 @@ enum Command {
     Serve(commands::serve::Serve),
     List(commands::list::List),
     Call(commands::call::Call),
+    Read(commands::read::Read),
+    Prompt(commands::prompt::Prompt),
+    Listen(commands::listen::Listen),
     Servers(commands::servers::Servers),
     Completions(commands::completions::Completions),
 }
@@ -70,6 +74,9 @@ fn main() -> ExitCode {
             Command::Serve(serve) => serve.run().await,
             Command::List(list) => list.run().await,
             Command::Call(call) => call.run().await,
+            Command::Read(read) => read.run().await,
+            Command::Prompt(prompt) => prompt.run().await,
+            Command::Listen(listen) => listen.run().await,
             Command::Servers(servers) => servers.run(),
             Command::Completions(completions) => completions.run(),
         }

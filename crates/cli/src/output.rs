@@ -41,6 +41,17 @@ pub(crate) fn printable(text: &str, on_terminal: bool) -> Cow<'_, str> {
     }
 }
 
+/// Two columns, the first as wide as it must be.
+pub(crate) fn columns<'a>(rows: impl Iterator<Item = (&'a str, String)>) -> String {
+    let rows: Vec<(&str, String)> = rows.collect();
+    let width = rows.iter().map(|(first, _)| first.chars().count()).max();
+    let width = width.unwrap_or(0).min(48);
+    let lines = rows
+        .iter()
+        .map(|(first, second)| format!("{first:<width$}  {second}").trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Tells a failure with its whole chain of causes, and what to try.
 pub(crate) fn fail(error: &Error, as_json: bool) -> Code {
     fail_to("", error, as_json)

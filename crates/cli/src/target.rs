@@ -17,7 +17,7 @@ use crate::config::{self, How};
 use crate::exit::Code;
 use crate::output;
 use crate::progress::Bar;
-use crate::prompt::Prompt;
+use crate::questions::Questions;
 use crate::trace::Trace;
 
 /// How to reach the server, and how long to wait for it.
@@ -88,7 +88,7 @@ pub(crate) struct Connected<'a> {
     pub(crate) client: Client,
     target: &'a Target,
     since: Instant,
-    prompt: Arc<Prompt>,
+    questions: Arc<Questions>,
     pub(crate) bar: Bar,
 }
 
@@ -109,15 +109,15 @@ impl Target {
         let place = self.place(name);
         let place = place.map_err(|problem| output::usage(&problem, self.json))?;
         let bar = Bar::new(self.json);
-        let prompt = Arc::new(Prompt::new(bar.clone(), self.json));
-        let connecting = self.open(self.builder(&prompt)?, place);
+        let questions = Arc::new(Questions::new(bar.clone(), self.json));
+        let connecting = self.open(self.builder(&questions)?, place);
         let patience = self.connect_timeout.min(self.max_time);
         match timeout(patience, connecting).await {
             Ok(Ok(client)) => Ok(Connected {
                 client,
                 target: self,
                 since,
-                prompt,
+                questions,
                 bar,
             }),
             Ok(Err(error)) => Err(output::fail_to("connect", &error, self.json)),
@@ -141,7 +141,7 @@ impl Target {
         tools
     }
 
-    fn builder(&self, prompt: &Arc<Prompt>) -> Result<ClientBuilder, Code> {
+    fn builder(&self, questions: &Arc<Questions>) -> Result<ClientBuilder, Code> {
         let mode = match self.era {
             Era::Auto => Mode::Auto,
             Era::Legacy => Mode::Legacy,
@@ -166,7 +166,7 @@ impl Target {
         if let Some(trace) = trace {
             builder = builder.tap(move |way, frame| trace.frame(way, frame));
         }
-        Ok(prompt.clone().answer_for(builder))
+        Ok(questions.clone().answer_for(builder))
     }
 
     async fn open(&self, mut builder: ClientBuilder, place: Place) -> Result<Client, Error> {
@@ -286,6 +286,22 @@ impl Connected<'_> {
         }
     }
 
+    /// A list of the server's, within the time there is. What stands in the way has been told.
+    pub(crate) async fn listed<T>(
+        &self,
+        listing: impl Future<Output = Result<Vec<T>, belay::Error>>,
+    ) -> Result<Vec<T>, Code> {
+        let Target { max_time, json, .. } = self.target;
+        match timeout(self.time_left(), listing).await {
+            Ok(Ok(listed)) => Ok(listed),
+            Ok(Err(error)) => Err(output::fail(&error, *json)),
+            Err(_) => {
+                let what = "the server did not list what it has";
+                Err(output::out_of_time(*max_time, what, *json))
+            }
+        }
+    }
+
     /// A call with the deadlines of the command line.
     pub(crate) fn timed<T>(&self, call: belay::Call<T>) -> belay::Call<T> {
         call.idle_timeout(self.target.timeout)
@@ -294,7 +310,7 @@ impl Connected<'_> {
 
     /// Whether the server asked something that nobody was there to answer.
     pub(crate) fn nobody_to_ask(&self) -> bool {
-        self.prompt.nobody_to_ask()
+        self.questions.nobody_to_ask()
     }
 
     pub(crate) fn time_left(&self) -> Duration {

@@ -5,11 +5,12 @@ use belay::types::{CallToolResult, ContentBlock, Tool};
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use serde_json::{Map, Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use super::completions;
 use crate::arguments;
 use crate::exit::{self, Code};
+use crate::interrupt::{Interrupt, interrupted};
 use crate::output;
 use crate::target::{Connected, Target, which_server};
 
@@ -50,20 +51,8 @@ impl Call {
             Err(code) => return code,
         };
         let interrupt = Interrupt::new();
-        let called = tokio::select! {
-            called = self.call(&server, tool, arguments, &interrupt) => called,
-            () = interrupt.twice() => {
-                server.client.kill().await;
-                return exit::INTERRUPTED;
-            }
-        };
-        tokio::select! {
-            _ = server.client.close() => called,
-            () = interrupt.twice() => {
-                server.client.kill().await;
-                exit::INTERRUPTED
-            }
-        }
+        let called = self.call(&server, tool, arguments, &interrupt);
+        interrupt.ends(&server.client, called).await
     }
 
     /// The server if it is named, the tool, and the words after it.
@@ -156,42 +145,6 @@ impl Call {
     }
 }
 
-/// Counts how often Ctrl-C was pressed: the first cancels on the wire and waits, the second kills.
-struct Interrupt(watch::Receiver<usize>);
-
-impl Interrupt {
-    fn new() -> Self {
-        let (pressed, count) = watch::channel(0);
-        tokio::spawn(async move {
-            while tokio::signal::ctrl_c().await.is_ok() {
-                pressed.send_modify(|count| *count += 1);
-            }
-        });
-        Self(count)
-    }
-
-    async fn once(&self) {
-        self.pressed(1).await;
-    }
-
-    async fn twice(&self) {
-        self.pressed(2).await;
-    }
-
-    async fn pressed(&self, times: usize) {
-        if self
-            .0
-            .clone()
-            .wait_for(|count| *count >= times)
-            .await
-            .is_err()
-        {
-            // No signals can be had; then nobody presses.
-            std::future::pending().await
-        }
-    }
-}
-
 /// Reads the arguments on a thread: a file or stdin may never end.
 async fn parse(tool: &Tool, words: &[String]) -> Result<Map<String, Value>, String> {
     let (done, parsed) = oneshot::channel();
@@ -201,13 +154,6 @@ async fn parse(tool: &Tool, words: &[String]) -> Result<Map<String, Value>, Stri
     });
     let gone = |_| Err("the arguments could not be read".into());
     parsed.await.unwrap_or_else(gone)
-}
-
-fn interrupted(json: bool) -> Code {
-    if json {
-        output::end("cancelled", "interrupted", true);
-    }
-    exit::INTERRUPTED
 }
 
 fn show(result: &CallToolResult, json: bool) -> Code {

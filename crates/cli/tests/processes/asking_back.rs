@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use belay::Client;
 use belay::engine::Mode;
+use belay::types::ElicitResult;
 use belay_testkit::{Peer, until};
 use serde_json::json;
 
@@ -34,8 +35,9 @@ async fn a_legacy_server_asks_and_is_answered() {
     command.arg("serve");
     let client = Client::builder("test", "1")
         .mode(Mode::Legacy)
-        .on_request("elicitation/create", |_, params| async move {
-            Ok(json!({ "action": "accept", "content": { "answer": params["message"] } }))
+        .on_elicit(|form| async move {
+            let answer = json!({ "answer": form.message });
+            Ok(ElicitResult::accept(answer.as_object().unwrap().clone()))
         })
         .spawn(command)
         .await
@@ -53,9 +55,9 @@ async fn deadline_covers_all_but_the_time_a_person_takes_to_answer() {
     command.arg("serve");
     let client = Client::builder("test", "1")
         .mode(Mode::Legacy)
-        .on_request("elicitation/create", |_, _| async {
+        .on_elicit(|_| async {
             tokio::time::sleep(Duration::from_millis(800)).await;
-            Ok(json!({ "action": "decline" }))
+            Ok(ElicitResult::decline())
         })
         .spawn(command)
         .await

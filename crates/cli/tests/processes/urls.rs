@@ -208,3 +208,35 @@ async fn https_and_the_proxy_on_the_way() {
     assert_eq!(code, 4);
     assert!(err.contains("http://"), "{err}");
 }
+
+#[tokio::test]
+async fn what_changes_is_told_line_by_line() {
+    let server = HttpServer::start().await;
+    for (way, era) in [
+        (Way::Modern, "modern"),
+        (Way::Legacy, "legacy"),
+        (Way::EventStream, "auto"),
+    ] {
+        let url = server.url(way);
+        let words = ["listen", &url, "demo://hello", "--count", "1", "--era", era];
+        let listening = belay(&words);
+        let mut listening = std::pin::pin!(listening);
+        // When it has begun to listen cannot be seen from here.
+        let (code, out, err) = loop {
+            let touch = ["call", &url, "touch", "uri=demo://hello"];
+            tokio::select! {
+                biased;
+                ended = &mut listening => break ended,
+                touched = belay(&touch) => assert_eq!(touched.0, 0),
+            }
+        };
+        assert_eq!(
+            (code, out.as_str()),
+            (0, "updated demo://hello\n"),
+            "{way:?} {err}"
+        );
+    }
+    let url = server.url(Way::Modern);
+    let (code, _, err) = belay(&["listen", &url, "--count", "0"]).await;
+    assert_eq!((code, err.as_str()), (0, ""));
+}

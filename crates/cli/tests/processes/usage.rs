@@ -58,7 +58,9 @@ async fn json_is_of_the_protocols_shape() {
 async fn each_end_has_its_exit_code() {
     assert_eq!(on_demo(&["call", "panic"]).await.0, 2);
     assert_eq!(on_demo(&["call", "hang", "--max-time", "0.1"]).await.0, 6);
-    assert_eq!(on_demo(&["call", "ask", "question=why"]).await.0, 5);
+    assert_eq!(on_demo(&["call", "ask", "question=why"]).await.0, 9);
+    let (code, out, _) = on_demo(&["call", "block", "ms=x"]).await;
+    assert_eq!((code, out.as_str()), (1, ""));
     assert_eq!(
         belay(&["call", "echo", "text=hi", "--", "false"]).await.0,
         4
@@ -292,11 +294,78 @@ async fn a_server_that_needs_input_and_nobody_to_ask() {
         read list
         echo '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[{"name":"a","inputSchema":{"type":"object"}}]}}'
         read call
-        echo '{"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{}}}'
+        echo '{"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"sampling/createMessage"}}}}'
         cat > /dev/null
     "#;
     let (code, _, err) = belay(&["call", "a", "--", "sh", "-c", script]).await;
     assert_eq!(code, 9, "{err}");
+    assert!(
+        err.contains("nobody here answers `sampling/createMessage`"),
+        "{err}"
+    );
+}
+
+const ERAS: [&str; 2] = ["legacy", "modern"];
+
+#[tokio::test]
+async fn resources_are_listed_and_read() {
+    for era in ERAS {
+        let (code, out, _) = on_demo(&["read", "--era", era]).await;
+        assert_eq!(code, 0);
+        assert!(
+            out.contains("demo://hello        A text to read.\n"),
+            "{out}"
+        );
+        assert!(out.contains("demo://echo/{text}  Says"), "{out}");
+        let (code, out, err) = on_demo(&["read", "--era", era, "demo://hello"]).await;
+        assert_eq!(
+            (code, out.as_str(), err.as_str()),
+            (0, "Hello from Belay.\n", "")
+        );
+        let (code, out, _) = on_demo(&["read", "--era", era, "demo://hello", "--json"]).await;
+        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(
+            (code, &value["contents"][0]["uri"]),
+            (0, &"demo://hello".into())
+        );
+        let (code, _, err) = on_demo(&["read", "--era", era, "demo://nothing"]).await;
+        assert_eq!(code, 2);
+        assert!(err.contains("resource not found"), "{err}");
+    }
+    let (code, _, err) = on_demo(&["read", "a:", "b:"]).await;
+    assert_eq!((code, err.trim()), (1, "belay: one URI at a time"));
+}
+
+#[tokio::test]
+async fn prompts_are_listed_and_filled_in() {
+    for era in ERAS {
+        let (code, out, _) = on_demo(&["prompt", "--era", era]).await;
+        assert_eq!(
+            (code, out.as_str()),
+            (0, "greet(name)  Asks for a greeting.\n")
+        );
+        let (code, out, _) = on_demo(&["prompt", "--era", era, "greet", "name=Ada"]).await;
+        assert_eq!((code, out.as_str()), (0, "user: Greet Ada warmly.\n"));
+    }
+    for (words, problem) in [
+        (
+            &["prompt", "greet"][..],
+            "the argument \"name\" is missing: greet(name)",
+        ),
+        (
+            &["prompt", "greet", "nam=x"],
+            "there is no argument \"nam\": greet(name)",
+        ),
+        (
+            &["prompt", "greet", "Ada"],
+            "\"Ada\" is no argument; write `key=value`",
+        ),
+        (&["prompt", "gret"], "did you mean \"greet\"?"),
+    ] {
+        let (code, _, err) = on_demo(words).await;
+        assert_eq!(code, 1);
+        assert!(err.contains(problem), "{err}");
+    }
 }
 
 #[tokio::test]

@@ -232,7 +232,10 @@ impl Library {
 async fn methods_become_prompts_and_resources() {
     let (client, _serving) = pair(&Library.into(), Mode::Auto).await.unwrap();
     let prompts = client.list_all_prompts().await.unwrap();
-    assert_eq!(prompts[0].description.as_deref(), Some("Asks for a summary."));
+    assert_eq!(
+        prompts[0].description.as_deref(),
+        Some("Asks for a summary.")
+    );
     assert_eq!(prompts[0].title.as_deref(), Some("Summarise"));
     let filled = client.get_prompt("summary", [("book", "Dune"), ("words", "9")]);
     let filled = filled.await.unwrap();

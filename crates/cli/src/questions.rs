@@ -1,12 +1,11 @@
-//! A form of the server's, filled in at the terminal.
+//! What a server asks, answered at the terminal.
 
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use belay::ClientBuilder;
-use belay::jsonrpc::ErrorObject;
-use belay::types::ElicitationCapability;
+use belay::types::{ElicitResult, ElicitUrlParams};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, oneshot};
 
@@ -15,7 +14,7 @@ use crate::progress::Bar;
 use crate::target::is_interactive;
 
 /// Answers the server's questions, one after another.
-pub(crate) struct Prompt {
+pub(crate) struct Questions {
     lines: Mutex<Lines>,
     nobody: AtomicBool,
     bar: Bar,
@@ -30,7 +29,7 @@ struct Lines {
     waiting: Option<oneshot::Receiver<Option<String>>>,
 }
 
-impl Prompt {
+impl Questions {
     pub(crate) fn new(bar: Bar, json: bool) -> Self {
         Self {
             lines: Mutex::default(),
@@ -42,13 +41,15 @@ impl Prompt {
 
     /// Lets a client answer what it is asked.
     pub(crate) fn answer_for(self: Arc<Self>, builder: ClientBuilder) -> ClientBuilder {
+        let pages = self.clone();
         builder
-            .capabilities(|capabilities| {
-                capabilities.elicitation = Some(ElicitationCapability::new())
+            .on_elicit(move |form| {
+                let questions = self.clone();
+                async move { Ok(questions.answer(&json!(form)).await) }
             })
-            .on_request("elicitation/create", move |_, form| {
-                let prompt = self.clone();
-                async move { Ok::<_, ErrorObject>(prompt.answer(&form).await) }
+            .on_elicit_url(move |page| {
+                let questions = pages.clone();
+                async move { Ok(questions.visit(&page).await) }
             })
     }
 
@@ -57,16 +58,41 @@ impl Prompt {
         self.nobody.load(Ordering::SeqCst)
     }
 
-    async fn answer(&self, form: &Value) -> Value {
+    /// Whether there is somebody. If not, that is told.
+    fn is_somebody_there(&self, message: &str) -> bool {
+        if !self.json && is_interactive() {
+            return true;
+        }
+        self.nobody.store(true, Ordering::SeqCst);
+        if !self.json {
+            tell(&format!(
+                "belay: the server asks, and there is no terminal to answer at: {message}"
+            ));
+        }
+        false
+    }
+
+    /// A page to visit: shown in full, and never opened by us.
+    async fn visit(&self, page: &ElicitUrlParams) -> ElicitResult {
+        if !self.is_somebody_there(&page.message) {
+            return ElicitResult::cancel();
+        }
+        let mut lines = self.lines.lock().await;
+        self.bar.pause(true);
+        let _paused = OnDrop(|| self.bar.pause(false));
+        tell(&format!("\n{}\n  {}", page.message, page.url));
+        let yes = json!({ "type": "boolean" });
+        match lines.field("Visit it, and go on", &yes, true).await {
+            Some(Value::Bool(true)) => ElicitResult::consent(),
+            Some(_) => ElicitResult::decline(),
+            None => ElicitResult::cancel(),
+        }
+    }
+
+    async fn answer(&self, form: &Value) -> ElicitResult {
         let message = form["message"].as_str().unwrap_or("The server asks:");
-        if self.json || !is_interactive() {
-            self.nobody.store(true, Ordering::SeqCst);
-            if !self.json {
-                tell(&format!(
-                    "belay: the server asks, and there is no terminal to answer at: {message}"
-                ));
-            }
-            return json!({ "action": "cancel" });
+        if !self.is_somebody_there(message) {
+            return ElicitResult::cancel();
         }
         let mut lines = self.lines.lock().await;
         // Nothing is drawn over what is being typed.
@@ -80,12 +106,12 @@ impl Prompt {
             let required = schema["required"].as_array();
             let required = required.is_some_and(|names| names.iter().any(|it| it == name));
             match lines.field(name, field, required).await {
-                None => return json!({ "action": "decline" }),
+                None => return ElicitResult::decline(),
                 Some(Value::Null) => {}
                 Some(value) => _ = content.insert(name.clone(), value),
             }
         }
-        json!({ "action": "accept", "content": content })
+        ElicitResult::accept(content)
     }
 }
 

@@ -1,0 +1,169 @@
+//! `belay listen`
+
+use belay::types::modern::SubscriptionFilter;
+use belay::{Change, ListenEnd};
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+use serde_json::json;
+
+use super::completions;
+use crate::exit::{self, Code};
+use crate::interrupt::{Interrupt, interrupted};
+use crate::output;
+use crate::target::{Connected, Target, which_server};
+
+/// Print what changes on a server, a line for each change, until Ctrl-C.
+///
+/// Without URIs or options, changes of all lists. If the connection is lost and comes back, that is
+/// told as a line, too: something may have changed meanwhile.
+#[derive(Args)]
+#[command(
+    override_usage = "belay listen [OPTIONS] <SERVER> [URI]...\n       belay listen [OPTIONS] [URI]... -- <COMMAND>...",
+    after_help = "Examples:
+  belay listen http://127.0.0.1:8000/mcp
+  belay listen http://127.0.0.1:8000/mcp demo://hello --count 1"
+)]
+pub(crate) struct Listen {
+    /// The server if its command is not after `--`, and resources by their URIs
+    #[arg(value_name = "WORD", add = ArgValueCompleter::new(completions::servers))]
+    words: Vec<String>,
+    /// The list of tools
+    #[arg(long)]
+    tools: bool,
+    /// The list of prompts
+    #[arg(long)]
+    prompts: bool,
+    /// The list of resources
+    #[arg(long)]
+    resources: bool,
+    /// End after so many changes
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Listen {
+    pub(crate) async fn run(self) -> Code {
+        let (name, uris) = match (self.target.has_command(), self.words.as_slice()) {
+            (true, uris) => (None, uris),
+            (false, [server, uris @ ..]) => (Some(server.as_str()), uris),
+            (false, []) => return output::usage(which_server(), self.target.json),
+        };
+        let server = match self.target.connect(name).await {
+            Ok(server) => server,
+            Err(code) => return code,
+        };
+        let interrupt = Interrupt::new();
+        let listening = async {
+            tokio::select! {
+                code = self.listen(&server, self.filter(uris)) => code,
+                () = interrupt.once() => interrupted(self.target.json),
+            }
+        };
+        interrupt.ends(&server.client, listening).await
+    }
+
+    fn filter(&self, uris: &[String]) -> SubscriptionFilter {
+        let lists = self.tools || self.prompts || self.resources;
+        let all = !lists && uris.is_empty();
+        let mut filter = SubscriptionFilter::new();
+        if self.tools || all {
+            filter = filter.tools();
+        }
+        if self.prompts || all {
+            filter = filter.prompts();
+        }
+        if self.resources || all {
+            filter = filter.resources();
+        }
+        uris.iter().fold(filter, |filter, uri| filter.resource(uri))
+    }
+
+    async fn listen(&self, server: &Connected<'_>, filter: SubscriptionFilter) -> Code {
+        let json = self.target.json;
+        let wanted = filter.clone();
+        let mut changes = match server.client.listen(filter).await {
+            Ok(changes) => changes,
+            Err(error) => return output::fail(&error, json),
+        };
+        for missing in missing(&wanted, &changes.agreed()) {
+            output::tell(&format!("belay: this server does not tell of {missing}"));
+        }
+        let mut left = self.count;
+        while left != Some(0) {
+            let Some(change) = changes.next().await else {
+                break;
+            };
+            let line = match json {
+                true => as_json(&change).to_string(),
+                false => as_text(&change),
+            };
+            match output::print(&line) {
+                exit::OK => left = left.map(|left| left - 1),
+                code => return code,
+            }
+        }
+        match changes.end() {
+            None => exit::OK,
+            Some(ListenEnd::Failed(error)) => output::fail(error, json),
+            Some(_) => {
+                output::tell("belay: the server has ended it");
+                exit::OK
+            }
+        }
+    }
+}
+
+/// What was asked for, and will not be told.
+fn missing(wanted: &SubscriptionFilter, agreed: &SubscriptionFilter) -> Vec<&'static str> {
+    let lists = [
+        (
+            wanted.tools_list_changed,
+            agreed.tools_list_changed,
+            "its list of tools",
+        ),
+        (
+            wanted.prompts_list_changed,
+            agreed.prompts_list_changed,
+            "its list of prompts",
+        ),
+        (
+            wanted.resources_list_changed,
+            agreed.resources_list_changed,
+            "its list of resources",
+        ),
+    ];
+    let lists = lists
+        .into_iter()
+        .filter(|(wanted, agreed, _)| wanted != agreed);
+    let mut missing: Vec<&'static str> = lists.map(|(_, _, what)| what).collect();
+    if wanted.uris().len() > agreed.uris().len() {
+        missing.push("all of these resources");
+    }
+    missing
+}
+
+fn as_text(change: &Change) -> String {
+    match change {
+        Change::Tools => "tools".into(),
+        Change::Prompts => "prompts".into(),
+        Change::Resources => "resources".into(),
+        Change::Updated { uri } => format!("updated {uri}"),
+        Change::Lagged { missed } => format!("lagged: {missed} changes were not kept"),
+        Change::Restored => "restored: the connection was lost for a while".into(),
+        _ => "something".into(),
+    }
+}
+
+fn as_json(change: &Change) -> serde_json::Value {
+    match change {
+        Change::Tools => json!({ "change": "tools" }),
+        Change::Prompts => json!({ "change": "prompts" }),
+        Change::Resources => json!({ "change": "resources" }),
+        Change::Updated { uri } => json!({ "change": "updated", "uri": uri }),
+        Change::Lagged { missed } => json!({ "change": "lagged", "missed": missed }),
+        Change::Restored => json!({ "change": "restored" }),
+        _ => json!({ "change": "unknown" }),
+    }
+}

@@ -1,0 +1,151 @@
+//! `belay prompt`
+
+use belay::types::{ContentBlock, GetPromptResult, Prompt as Description, Role};
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+use serde_json::json;
+
+use super::completions;
+use crate::arguments::nearest;
+use crate::exit::Code;
+use crate::interrupt::{Interrupt, interrupted};
+use crate::output;
+use crate::target::{Connected, Target, which_server};
+
+/// Fill in a prompt and print it, or list the prompts there are.
+#[derive(Args)]
+#[command(
+    override_usage = "belay prompt [OPTIONS] <SERVER> [PROMPT] [KEY=VALUE]...\n       belay prompt [OPTIONS] [PROMPT] [KEY=VALUE]... -- <COMMAND>...",
+    after_help = "Examples:
+  belay prompt -- belay serve                        # the prompts there are
+  belay prompt greet name=Ada -- belay serve"
+)]
+pub(crate) struct Prompt {
+    /// The server if its command is not after `--`, the prompt, and what is filled in
+    #[arg(value_name = "WORD", add = ArgValueCompleter::new(completions::servers))]
+    words: Vec<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Prompt {
+    pub(crate) async fn run(self) -> Code {
+        let (name, words) = match (self.target.has_command(), self.words.as_slice()) {
+            (true, words) => (None, words),
+            (false, [server, words @ ..]) => (Some(server.as_str()), words),
+            (false, []) => return output::usage(which_server(), self.target.json),
+        };
+        let server = match self.target.connect(name).await {
+            Ok(server) => server,
+            Err(code) => return code,
+        };
+        let interrupt = Interrupt::new();
+        let getting = async {
+            tokio::select! {
+                code = self.get(&server, words) => code,
+                () = interrupt.once() => interrupted(self.target.json),
+            }
+        };
+        interrupt.ends(&server.client, getting).await
+    }
+
+    async fn get(&self, server: &Connected<'_>, words: &[String]) -> Code {
+        let json = self.target.json;
+        let prompts = match server.listed(server.client.list_all_prompts()).await {
+            Ok(prompts) => prompts,
+            Err(code) => return code,
+        };
+        let Some((name, words)) = words.split_first() else {
+            return match json {
+                true => output::print(&json!({ "prompts": prompts }).to_string()),
+                false => output::print(&listed(&prompts)),
+            };
+        };
+        let Some(prompt) = prompts.iter().find(|prompt| prompt.name == *name) else {
+            let names = prompts.iter().map(|prompt| prompt.name.as_str());
+            let problem = match nearest(name, names) {
+                Some(nearest) => format!("there is no prompt {name:?}; did you mean {nearest:?}?"),
+                None => format!("there is no prompt {name:?}; without a name they are listed"),
+            };
+            return output::usage(&problem, json);
+        };
+        let arguments = match filled_in(prompt, words) {
+            Ok(arguments) => arguments,
+            Err(problem) => return output::usage(&problem, json),
+        };
+        match server
+            .timed(server.client.get_prompt(name, arguments))
+            .await
+        {
+            Ok(result) if json => output::print(&json!(result).to_string()),
+            Ok(result) => output::print(&text(&result)),
+            Err(error) => output::fail(&error, json),
+        }
+    }
+}
+
+fn signature(prompt: &Description) -> String {
+    let arguments = prompt.arguments.iter().flatten();
+    let arguments = arguments.map(|argument| match argument.required {
+        Some(true) => argument.name.clone(),
+        _ => format!("[{}]", argument.name),
+    });
+    format!(
+        "{}({})",
+        prompt.name,
+        arguments.collect::<Vec<_>>().join(", ")
+    )
+}
+
+fn listed(prompts: &[Description]) -> String {
+    let signatures: Vec<String> = prompts.iter().map(signature).collect();
+    let rows = prompts.iter().zip(&signatures).map(|(prompt, signature)| {
+        let description = prompt.description.as_deref().unwrap_or_default();
+        let first = description.lines().next().unwrap_or_default();
+        (signature.as_str(), first.to_owned())
+    });
+    output::columns(rows)
+}
+
+/// What is filled in: all of it texts.
+fn filled_in(prompt: &Description, words: &[String]) -> Result<Vec<(String, String)>, String> {
+    let known = || prompt.arguments.iter().flatten();
+    let mut filled: Vec<(String, String)> = Vec::new();
+    for word in words {
+        let Some((name, value)) = word.split_once('=') else {
+            return Err(format!("{word:?} is no argument; write `key=value`"));
+        };
+        if !known().any(|argument| argument.name == name) {
+            let signature = signature(prompt);
+            return Err(format!("there is no argument {name:?}: {signature}"));
+        }
+        if filled.iter().any(|(known, _)| known == name) {
+            return Err(format!("{name:?} is given twice"));
+        }
+        filled.push((name.to_owned(), value.to_owned()));
+    }
+    let missing = known().find(|argument| {
+        argument.required == Some(true) && !filled.iter().any(|(name, _)| *name == argument.name)
+    });
+    match missing {
+        Some(argument) => {
+            let (name, signature) = (&argument.name, signature(prompt));
+            Err(format!("the argument {name:?} is missing: {signature}"))
+        }
+        None => Ok(filled),
+    }
+}
+
+fn text(result: &GetPromptResult) -> String {
+    let messages = result.messages.iter().map(|message| {
+        let role = match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        };
+        match &message.content {
+            ContentBlock::Text(text) => format!("{role}: {}", text.text),
+            other => format!("{role}: {}", json!(other)),
+        }
+    });
+    messages.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,144 @@
+//! `belay read`
+
+use std::io::{IsTerminal, Write};
+
+use belay::types::{ListResourceTemplates, ReadResourceResult};
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+use serde_json::json;
+
+use super::completions;
+use crate::exit::{self, Code};
+use crate::interrupt::{Interrupt, interrupted};
+use crate::output;
+use crate::target::{Connected, Target, which_server};
+
+/// Read a resource, or list what can be read.
+///
+/// Text is printed as it is, and so are bytes, unless they would go to a terminal.
+#[derive(Args)]
+#[command(
+    override_usage = "belay read [OPTIONS] <SERVER> [URI]\n       belay read [OPTIONS] [URI] -- <COMMAND>...",
+    after_help = "Examples:
+  belay read -- belay serve                          # what can be read
+  belay read demo://hello -- belay serve
+  belay read https://example.com/mcp file:///logo.png > logo.png"
+)]
+pub(crate) struct Read {
+    /// The server if its command is not after `--`, and the URI
+    #[arg(value_name = "WORD", add = ArgValueCompleter::new(completions::servers))]
+    words: Vec<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Read {
+    pub(crate) async fn run(self) -> Code {
+        let (name, uri) = match self.split() {
+            Ok(split) => split,
+            Err(problem) => return output::usage(&problem, self.target.json),
+        };
+        let server = match self.target.connect(name).await {
+            Ok(server) => server,
+            Err(code) => return code,
+        };
+        let interrupt = Interrupt::new();
+        let reading = async {
+            tokio::select! {
+                code = self.read(&server, uri) => code,
+                () = interrupt.once() => interrupted(self.target.json),
+            }
+        };
+        interrupt.ends(&server.client, reading).await
+    }
+
+    /// The server if it is named, and the URI if there is one.
+    fn split(&self) -> Result<(Option<&str>, Option<&str>), String> {
+        match (self.target.has_command(), self.words.as_slice()) {
+            (true, []) => Ok((None, None)),
+            (true, [uri]) => Ok((None, Some(uri))),
+            (false, [server]) => Ok((Some(server), None)),
+            (false, [server, uri]) => Ok((Some(server), Some(uri))),
+            (false, []) => Err(which_server().into()),
+            _ => Err("one URI at a time".into()),
+        }
+    }
+
+    async fn read(&self, server: &Connected<'_>, uri: Option<&str>) -> Code {
+        let json = self.target.json;
+        let Some(uri) = uri else {
+            return self.list(server).await;
+        };
+        let bar = server.bar.clone();
+        let call = server.timed(server.client.read_resource(uri));
+        let read = call.on_progress(move |step| bar.tell(&step)).await;
+        server.bar.clear();
+        match read {
+            Ok(result) if json => output::print(&json!(result).to_string()),
+            Ok(result) => show(&result),
+            Err(error) => output::fail(&error, json),
+        }
+    }
+
+    async fn list(&self, server: &Connected<'_>) -> Code {
+        let json = self.target.json;
+        let resources = match server.listed(server.client.list_all_resources()).await {
+            Ok(resources) => resources,
+            Err(code) => return code,
+        };
+        let templates = server.client.pages::<ListResourceTemplates>().all();
+        // Some servers have resources and know nothing of templates.
+        let templates = server.listed(templates).await.unwrap_or_default();
+        if json {
+            let all = json!({ "resources": resources, "resourceTemplates": templates });
+            return output::print(&all.to_string());
+        }
+        let described = |description: Option<&str>, name: &str| {
+            let description = description.unwrap_or(name);
+            description.lines().next().unwrap_or_default().to_owned()
+        };
+        let resources = resources.iter().map(|it| {
+            let description = described(it.description.as_deref(), &it.name);
+            (it.uri.as_str(), description)
+        });
+        let templates = templates.iter().map(|it| {
+            let description = described(it.description.as_deref(), &it.name);
+            (it.uri_template.as_str(), description)
+        });
+        output::print(&output::columns(resources.chain(templates)))
+    }
+}
+
+fn show(result: &ReadResourceResult) -> Code {
+    for contents in &result.contents {
+        if let Some(text) = &contents.text {
+            match output::print(text) {
+                exit::OK => continue,
+                code => return code,
+            }
+        }
+        let Some(bytes) = contents.to_bytes() else {
+            let problem = format!("{} holds neither text nor base64", contents.uri);
+            output::end("violated", &problem, false);
+            return exit::REFUSED;
+        };
+        let mut stdout = std::io::stdout().lock();
+        if stdout.is_terminal() {
+            let kind = contents.mime_type.as_deref().unwrap_or("no text");
+            let problem = format!(
+                "{} is {} bytes of {kind}; write them to a file with `>`",
+                contents.uri,
+                bytes.len()
+            );
+            return output::usage(&problem, false);
+        }
+        match stdout.write_all(&bytes).and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                output::tell(&format!("belay: stdout: {error}"));
+                return exit::USAGE;
+            }
+            _ => {}
+        }
+    }
+    exit::OK
+}
