@@ -58,6 +58,7 @@ fn features() -> Result<(), String> {
         "client",
         "server",
         "macros",
+        "validate",
         "client,stdio",
         "server,stdio",
         "client,http",

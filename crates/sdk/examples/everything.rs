@@ -11,7 +11,8 @@ use belay::types::{
     CallToolResult, ContentBlock, CreateMessageParams, Icon, LoggingLevel, SamplingMessage,
 };
 use belay::{
-    Context, Failure, InputError, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError,
+    Context, Failure, InputError, Json, Prompt, Questions, Resource, ResourceTemplate, Round,
+    Server, Step, Tool, ToolError,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -163,10 +164,44 @@ fn asking(server: Server) -> Server {
             let (left, right) = tokio::try_join!(left, right)?;
             Ok::<_, InputError>(format!("{} and {}", left.name, right.name))
         }))
+        // The same, with rounds that can be seen.
+        .tool(Tool::in_steps("guess", guess))
         .tool(Tool::new("refuse", |cx: Context, (): ()| async move {
             let error = belay::jsonrpc::ErrorObject::new(-31999, "not today");
             Err::<String, _>(cx.refuse(error).await)
         }))
+}
+
+#[derive(Clone, Deserialize, JsonSchema)]
+struct Nothing {}
+
+#[derive(Serialize, Deserialize)]
+struct Guesses {
+    tries: u32,
+    names: Vec<String>,
+}
+
+async fn guess(
+    _: Context,
+    _: Nothing,
+    round: Round<Guesses>,
+) -> Result<Step<String, Guesses>, InputError> {
+    let answered = round.elicited::<Name>("name");
+    let mut guesses = round.into_state().unwrap_or(Guesses {
+        tries: 0,
+        names: Vec::new(),
+    });
+    if let Some(answer) = answered {
+        guesses.names.push(answer?.name);
+    }
+    guesses.tries += 1;
+    let question = match guesses.tries {
+        1 => "Who is first?",
+        2 => "Who is second?",
+        _ => return Ok(Step::Done(guesses.names.join(" and "))),
+    };
+    let ask = Questions::new(guesses).elicit::<Name>("name", question);
+    Ok(Step::Ask(ask))
 }
 
 /// Something else each time.

@@ -40,6 +40,8 @@ mod form;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod layers;
 mod principal;
+#[cfg(feature = "validate")]
+mod schema;
 #[cfg(feature = "server")]
 mod server;
 mod transport;
@@ -58,11 +60,14 @@ pub use error::{Error, ErrorKind};
 #[cfg(feature = "server")]
 pub use form::form_of;
 pub use principal::Principal;
+#[cfg(feature = "validate")]
+pub use schema::{BadSchema, Schema, Unfit};
 #[cfg(feature = "server")]
 pub use server::{
     BadTemplate, Books, CacheHint, Caching, Contents, Failure, IntoContents, IntoPrompt,
-    IntoToolResult, Json, Next, Prompt, Prompts, RequestState, Resource, ResourceTemplate,
-    Resources, Server, ServerLayer, Serving, StateKey, Tool, ToolError, Tools, Typed, UriTemplate,
+    IntoToolResult, Json, Next, Prompt, Prompts, Questions, RequestState, Resource,
+    ResourceTemplate, Resources, Round, Server, ServerLayer, Serving, StateKey, Step, Tool,
+    ToolError, Tools, Typed, UriTemplate,
 };
 #[cfg(all(feature = "stdio", feature = "client", unix))]
 pub use transport::child::Exited;

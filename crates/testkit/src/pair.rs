@@ -11,9 +11,9 @@ use belay::{Client, Error, Server, Serving};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), belay::Error> {
 /// use belay::{Server, engine::Mode};
-/// let server = Server::new("example", "1");
+/// let server = Server::new("example", "1").instructions("Say nothing.");
 /// let (client, serving) = belay_testkit::pair(&server, Mode::Auto).await?;
-/// assert!(client.list_tools().await?.tools.is_empty());
+/// assert_eq!(client.instructions().as_deref(), Some("Say nothing."));
 /// # Ok(())
 /// # }
 /// ```

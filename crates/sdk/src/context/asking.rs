@@ -13,7 +13,7 @@ use belay_protocol::types::modern::{InputRequest, MissingCapabilityData};
 use belay_protocol::types::{
     ClientCapabilities, CreateMessage, CreateMessageParams, CreateMessageResult, Elicit,
     ElicitAction, ElicitParams, ElicitResult, ElicitationCapability, Era, Extra, ListCapability,
-    ListRoots, ListRootsParams, ListRootsResult, ProtocolVersion, Request as Typed, Root,
+    ListRoots, ListRootsParams, ListRootsResult, Named, ProtocolVersion, Request as Typed, Root,
     SamplingCapability, error_code,
 };
 use schemars::JsonSchema;
@@ -237,6 +237,35 @@ impl Context {
             }
         };
         declared.unwrap_or_default()
+    }
+
+    /// Ends this request, unless the client can be asked this.
+    pub(crate) async fn require_for(&self, question: &InputRequest) -> Result<(), InputError> {
+        let params = Value::Object(question.params.clone().unwrap_or_default());
+        let needed = needs(&question.method)(&params);
+        self.require(&needed).await
+    }
+
+    /// Ends this round, with questions and what the next one is to know. Modern only.
+    pub(crate) async fn end_step(
+        &self,
+        state: Value,
+        questions: Named<InputRequest>,
+    ) -> InputError {
+        match self.rounds() {
+            Some(rounds) => {
+                rounds.end_step(state, questions).await;
+                InputError(Kind::Over)
+            }
+            None => InputError(Kind::NotHere),
+        }
+    }
+
+    /// Asks this as a request. Legacy only.
+    pub(crate) fn ask_legacy(&self, question: &InputRequest) -> crate::InFlight<Value> {
+        let params = Value::Object(question.params.clone().unwrap_or_default());
+        let params = legacy(params, self.version());
+        self.request_raw(&question.method, &params).start()
     }
 
     /// Ends this request, unless the client can do what is needed.
@@ -523,8 +552,28 @@ impl InputError {
         }
     }
 
-    fn unwritten(error: serde_json::Error) -> Self {
+    pub(crate) fn unwritten(error: serde_json::Error) -> Self {
         Self(Kind::Unwritten(error))
+    }
+
+    pub(crate) fn unfit(problem: String) -> Self {
+        Self(Kind::Unfit(problem))
+    }
+
+    pub(crate) fn form(problem: String) -> Self {
+        Self(Kind::Form(problem))
+    }
+
+    pub(crate) fn failed(error: Error) -> Self {
+        Self(Kind::Failed(error))
+    }
+
+    pub(crate) fn declined() -> Self {
+        Self(Kind::Declined)
+    }
+
+    pub(crate) fn dismissed() -> Self {
+        Self(Kind::Dismissed)
     }
 }
 

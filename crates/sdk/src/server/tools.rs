@@ -50,6 +50,9 @@ pub struct Tool {
     /// Arguments that headers repeat.
     #[cfg(feature = "http")]
     mirrored: Mirrored,
+    /// What arguments are held against.
+    #[cfg(feature = "validate")]
+    schema: Option<Arc<crate::Schema>>,
 }
 
 type Handler = Arc<dyn Fn(Context, RawJson) -> BoxFuture<CallToolResult> + Send + Sync>;
@@ -104,6 +107,8 @@ impl Tool {
             running: None,
             #[cfg(feature = "http")]
             mirrored: Mirrored::default(),
+            #[cfg(feature = "validate")]
+            schema: None,
         }
     }
 
@@ -171,7 +176,23 @@ impl Tool {
         self
     }
 
+    /// Why the arguments do not fit the schema, as the model gets to see it.
+    #[cfg(feature = "validate")]
+    fn unfit(&self, arguments: &RawJson) -> Option<CallToolResult> {
+        let schema = self.schema.as_ref()?;
+        let arguments = arguments.decode().unwrap_or_default();
+        let unfit = schema.check(&arguments).err()?.to_string();
+        Some(CallToolResult::error(match unfit.starts_with('`') {
+            true => format!("invalid argument {unfit}"),
+            false => format!("invalid arguments: {unfit}"),
+        }))
+    }
+
     async fn call(&self, cx: &Context, arguments: RawJson) -> Answered {
+        #[cfg(feature = "validate")]
+        if let Some(unfit) = self.unfit(&arguments) {
+            return Ok(unfit);
+        }
         if let Some(running) = &self.running {
             let permit = running.clone().try_acquire_owned().map_err(|_| {
                 let name = &self.description.name;
@@ -288,6 +309,14 @@ impl Tools {
             Err(problem) => {
                 let tool = &tool.description.name;
                 tracing::error!(tool, problem, "clients on HTTP will not use this tool");
+            }
+        }
+        #[cfg(feature = "validate")]
+        match crate::Schema::compile(&Value::Object(tool.description.input_schema.clone())) {
+            Ok(schema) => tool.schema = Some(Arc::new(schema)),
+            Err(error) => {
+                let tool = &tool.description.name;
+                tracing::error!(tool, %error, "the arguments of this tool are not checked");
             }
         }
         self.catalogue.add(tool);

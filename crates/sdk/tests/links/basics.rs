@@ -132,10 +132,7 @@ async fn a_tool_that_failed_is_a_result_and_a_request_that_failed_is_an_error() 
     let failed = client.call_tool("fail", json!({})).await.unwrap();
     assert_eq!(failed.is_error, Some(true));
     assert_eq!(failed.content[0].as_text(), Some("it broke"));
-    for (arguments, named) in [
-        (json!({}), "missing field `text`"),
-        (json!({ "text": 7 }), "`text`"),
-    ] {
+    for (arguments, named) in [(json!({}), "text"), (json!({ "text": 7 }), "`text`")] {
         let wrong = client.call_tool("echo", arguments).await.unwrap();
         assert_eq!(wrong.is_error, Some(true));
         assert!(

@@ -228,3 +228,44 @@ async fn values_travel_with_a_request_by_their_type() {
     let result = client.call_tool("who", json!({})).await.unwrap();
     assert_eq!(result.content[0].as_text(), Some("ann"));
 }
+
+#[cfg(feature = "validate")]
+#[derive(Deserialize, JsonSchema)]
+struct Strict {
+    #[schemars(range(min = 1, max = 3))]
+    count: u32,
+    #[schemars(regex(pattern = "^[a-z]+$"))]
+    word: String,
+}
+
+/// What the type allows and the schema does not. Only with the feature `validate`, which this crate
+/// has no default for: where it is off, nothing is checked but the types.
+#[cfg(feature = "validate")]
+#[tokio::test]
+async fn arguments_are_held_against_the_schema() {
+    let tool = Tool::new("strict", |_: Context, it: Strict| async move {
+        format!("{} {}", it.count, it.word)
+    });
+    let (client, _serving) = pair(&Server::new("test", "1").tool(tool), Mode::Auto)
+        .await
+        .unwrap();
+    for (arguments, said) in [
+        (json!({ "count": 2, "word": "ab" }), "2 ab"),
+        (
+            json!({ "count": 4, "word": "ab" }),
+            "invalid argument `count`: 4 is greater than the maximum of 3",
+        ),
+        (
+            json!({ "count": 2, "word": "AB" }),
+            "invalid argument `word`: \"AB\" does not match \"^[a-z]+$\"",
+        ),
+        (
+            json!({ "word": "ab" }),
+            "invalid arguments: \"count\" is a required property",
+        ),
+    ] {
+        let result = client.call_tool("strict", arguments).await.unwrap();
+        assert_eq!(result.content[0].as_text(), Some(said));
+        assert_eq!(result.is_error == Some(true), said.starts_with("invalid"));
+    }
+}

@@ -65,6 +65,8 @@ struct Inner {
     names: BTreeSet<String>,
     /// What is being computed, which must not be computed twice: the round does not end before.
     computing: BTreeSet<String>,
+    /// A round that can be seen is over, with questions or without.
+    step_over: bool,
     /// The request ends so, whatever its handler does.
     verdict: Option<ErrorObject>,
     waker: Option<Waker>,
@@ -79,6 +81,9 @@ struct Memory {
     once: BTreeMap<String, Value>,
     /// What was asked last, with digests.
     pending: BTreeMap<String, String>,
+    /// What the round before has left, where rounds can be seen.
+    #[serde(default)]
+    step: Option<Value>,
 }
 
 /// How a run of a handler ended.
@@ -129,6 +134,29 @@ impl Rounds {
         RunOver
     }
 
+    /// What the round before has left, and what was answered to its questions.
+    pub(crate) fn step(&self) -> Option<(Value, Map<String, Value>)> {
+        let inner = self.lock();
+        let state = inner.memory.step.clone()?;
+        let answers = inner.memory.answers.iter();
+        let answers = answers.map(|(name, (_, answer))| (name.clone(), answer.clone()));
+        Some((state, answers.collect()))
+    }
+
+    /// Ends a round that can be seen. What was answered before is the handler's to keep.
+    pub(crate) async fn end_step(&self, state: Value, questions: Named<InputRequest>) -> RunOver {
+        {
+            let mut inner = self.lock();
+            inner.memory.step = Some(state);
+            inner.memory.answers.clear();
+            inner.asked = questions;
+            inner.step_over = true;
+            inner.wake();
+        }
+        self.over.cancelled().await;
+        RunOver
+    }
+
     /// What is known under a key, from an earlier round or from this one; else it is to be computed,
     /// and kept with what is given back.
     pub(crate) async fn once(&self, key: &str) -> Result<Value, Computing<'_>> {
@@ -164,7 +192,8 @@ impl Rounds {
                 return Poll::Ready(Some(done));
             }
             let mut inner = self.lock();
-            let asked = !inner.asked.is_empty() && inner.computing.is_empty();
+            let asked = inner.step_over || !inner.asked.is_empty();
+            let asked = asked && inner.computing.is_empty();
             match inner.verdict.is_some() || asked {
                 true => Poll::Ready(None),
                 // Who asks may be another task.
@@ -278,7 +307,7 @@ impl Inner {
             .map_err(|error| ErrorObject::new(error_code::INTERNAL_ERROR, error.to_string()))?;
         let mut result = InputRequiredResult::new();
         result.result_type = Some(ResultType::InputRequired);
-        result.input_requests = Some(asked);
+        result.input_requests = Some(asked).filter(|asked| !asked.is_empty());
         result.request_state = Some(state.seal(&bound(cx)?, &memory)?);
         Ok(result)
     }

@@ -82,6 +82,11 @@ pub(super) async fn two_rounds(it: Connected) {
     assert_eq!(it.guests.asked(), 2, "each question is asked once");
 }
 
+pub(super) async fn rounds_that_can_be_seen(it: Connected) {
+    assert_eq!(it.say("guess", json!({})).await.unwrap(), "Ada and Alan");
+    assert_eq!(it.guests.asked(), 2);
+}
+
 pub(super) async fn two_at_once(it: Connected) {
     assert_eq!(it.say("both", json!({})).await.unwrap(), "Ada and Alan");
     assert_eq!(it.guests.asked(), 2);

@@ -75,7 +75,7 @@ mod on_all_wires {
         reading: resources_are_listed_and_read, templates_are_matched, what_is_not_there,
             prompts_are_listed_and_filled_in, arguments_are_completed;
         asking: forms_are_filled_in, people_say_no_or_go_away, answers_that_do_not_fit,
-            pages_are_visited, models_are_asked, folders_are_told, two_rounds, two_at_once,
+            pages_are_visited, models_are_asked, folders_are_told, two_rounds, rounds_that_can_be_seen, two_at_once,
             resources_and_prompts_ask, a_client_that_cannot_be_asked, a_request_is_refused,
             a_guest_that_fails;
         listening: lists_that_change, resources_that_change, what_nobody_asked_for,

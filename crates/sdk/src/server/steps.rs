@@ -1,0 +1,244 @@
+//! Rounds that can be seen: a tool as a function from one round to the next.
+
+use std::future::Future;
+use std::marker::PhantomData;
+
+use belay_protocol::types::modern::InputRequest;
+use belay_protocol::types::{
+    CreateMessage, CreateMessageParams, CreateMessageResult, Elicit, ElicitAction, ElicitParams,
+    ElicitResult, Era, ListRoots, ListRootsParams, ListRootsResult, Named, Request as Typed, Root,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::reply::IntoToolResult;
+use super::tools::Tool;
+use crate::context::{Context, InputError};
+use crate::form_of;
+
+/// What a round begins with: what the one before has left, and what was answered.
+#[derive(Debug)]
+pub struct Round<S> {
+    state: Option<S>,
+    answers: Map<String, Value>,
+}
+
+impl<S> Round<S> {
+    /// What the round before has left; `None` in the first one.
+    pub fn state(&self) -> Option<&S> {
+        self.state.as_ref()
+    }
+
+    /// The same, to keep.
+    pub fn into_state(self) -> Option<S> {
+        self.state
+    }
+
+    /// What the person filled in under this name. `None` if nobody has answered: ask again.
+    pub fn elicited<T: DeserializeOwned>(&self, name: &str) -> Option<Result<T, InputError>> {
+        let answer = self.answer::<Elicit>(name)?;
+        Some(answer.and_then(|result: ElicitResult| match result.action {
+            ElicitAction::Accept => {
+                let content = Value::Object(result.content.unwrap_or_default());
+                serde_json::from_value(content)
+                    .map_err(|error| InputError::unfit(error.to_string()))
+            }
+            ElicitAction::Decline => Err(InputError::declined()),
+            _ => Err(InputError::dismissed()),
+        }))
+    }
+
+    /// What the model said under this name.
+    pub fn sampled(&self, name: &str) -> Option<Result<CreateMessageResult, InputError>> {
+        self.answer::<CreateMessage>(name)
+    }
+
+    /// Which folders matter, as it was said under this name.
+    pub fn roots(&self, name: &str) -> Option<Result<Vec<Root>, InputError>> {
+        let answer = self.answer::<ListRoots>(name)?;
+        Some(answer.map(|result: ListRootsResult| result.roots))
+    }
+
+    /// Any answer, as it came.
+    pub fn answer<R: Typed>(&self, name: &str) -> Option<Result<R::Result, InputError>> {
+        let answer = self.answers.get(name)?.clone();
+        let answer = serde_json::from_value(answer);
+        Some(answer.map_err(|error| InputError::unfit(error.to_string())))
+    }
+}
+
+/// How a round ends.
+#[derive(Debug)]
+pub enum Step<T, S> {
+    /// With a result.
+    Done(T),
+    /// With questions, and what the next round is to know.
+    Ask(Questions<S>),
+}
+
+/// What is asked at the end of a round, each under a name.
+#[derive(Debug)]
+pub struct Questions<S> {
+    state: S,
+    questions: Named<InputRequest>,
+    problem: Option<InputError>,
+}
+
+impl<S> Questions<S> {
+    /// With what the next round is to know. It travels with the client, sealed.
+    pub fn new(state: S) -> Self {
+        Self {
+            state,
+            questions: Named::new(),
+            problem: None,
+        }
+    }
+
+    /// Asks the person to fill in a form with the fields of `T`.
+    pub fn elicit<T: JsonSchema>(self, name: &str, message: impl Into<String>) -> Self {
+        match form_of::<T>() {
+            Ok(form) => self.ask::<Elicit>(name, &ElicitParams::form(message, form)),
+            Err(problem) => self.failed(InputError::form(problem)),
+        }
+    }
+
+    /// Asks the model.
+    pub fn sample(self, name: &str, params: &CreateMessageParams) -> Self {
+        self.ask::<CreateMessage>(name, params)
+    }
+
+    /// Asks which folders matter.
+    pub fn roots(self, name: &str) -> Self {
+        self.ask::<ListRoots>(name, &ListRootsParams::new())
+    }
+
+    /// Asks anything of these.
+    pub fn ask<R: Typed>(mut self, name: &str, params: &R::Params) -> Self {
+        match InputRequest::of::<R>(params) {
+            Ok(question) => {
+                self.questions.insert(name, question);
+                self
+            }
+            Err(error) => self.failed(InputError::unwritten(error)),
+        }
+    }
+
+    fn failed(mut self, error: InputError) -> Self {
+        self.problem.get_or_insert(error);
+        self
+    }
+}
+
+impl Tool {
+    /// A tool whose rounds can be seen: its handler is called once for each, with what the one before
+    /// has left and what was answered, and nothing is run twice. On the legacy wire the rounds are
+    /// requests; the handler does not notice.
+    ///
+    /// ```
+    /// use belay::{Context, InputError, Questions, Round, Step, Tool};
+    ///
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Cart { item: String }
+    ///
+    /// #[derive(Clone, serde::Deserialize, schemars::JsonSchema)]
+    /// struct Item { item: String }
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Sure { sure: bool }
+    ///
+    /// async fn buy(_: Context, it: Item, round: Round<Cart>) -> Result<Step<String, Cart>, InputError> {
+    ///     let (Some(cart), Some(sure)) = (round.state(), round.elicited::<Sure>("sure")) else {
+    ///         let ask = Questions::new(Cart { item: it.item });
+    ///         return Ok(Step::Ask(ask.elicit::<Sure>("sure", "Are you sure?")));
+    ///     };
+    ///     match sure? {
+    ///         Sure { sure: true } => Ok(Step::Done(format!("bought {}", cart.item))),
+    ///         Sure { sure: false } => Ok(Step::Done("never mind".to_owned())),
+    ///     }
+    /// }
+    ///
+    /// let tool = Tool::in_steps("buy", buy);
+    /// ```
+    pub fn in_steps<A, S, F, Fut, T, E>(name: impl Into<String>, handler: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Clone + Send + Sync + 'static,
+        S: Serialize + DeserializeOwned + Send + Sync + 'static,
+        F: Fn(Context, A, Round<S>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Step<T, S>, E>> + Send + 'static,
+        T: IntoToolResult + Send + 'static,
+        E: From<InputError> + std::fmt::Display + Send + 'static,
+    {
+        let handler = std::sync::Arc::new(handler);
+        Self::new(name, move |cx: Context, arguments: A| {
+            let handler = handler.clone();
+            let steps = Steps::<S>(PhantomData);
+            async move { steps.take(&cx, arguments, &*handler).await }
+        })
+    }
+}
+
+/// Goes from one round to the next.
+struct Steps<S>(PhantomData<fn() -> S>);
+
+impl<S: Serialize + DeserializeOwned> Steps<S> {
+    async fn take<A, F, Fut, T, E>(self, cx: &Context, arguments: A, handler: &F) -> Result<T, E>
+    where
+        A: Clone,
+        F: Fn(Context, A, Round<S>) -> Fut,
+        Fut: Future<Output = Result<Step<T, S>, E>>,
+        E: From<InputError>,
+    {
+        let mut round = match cx.rounds().and_then(|rounds| rounds.step()) {
+            Some((state, answers)) => Round {
+                state: Some(serde_json::from_value(state).map_err(InputError::unwritten)?),
+                answers,
+            },
+            None => Round {
+                state: None,
+                answers: Map::new(),
+            },
+        };
+        loop {
+            let asked = match handler(cx.clone(), arguments.clone(), round).await? {
+                Step::Done(result) => return Ok(result),
+                Step::Ask(asked) => asked,
+            };
+            if let Some(problem) = asked.problem {
+                return Err(problem.into());
+            }
+            let answers = ask(cx, &asked.state, asked.questions).await?;
+            round = Round {
+                state: Some(asked.state),
+                answers,
+            };
+        }
+    }
+}
+
+/// Asks: on the modern wire this is the end of the run.
+async fn ask<S: Serialize>(
+    cx: &Context,
+    state: &S,
+    questions: Named<InputRequest>,
+) -> Result<Map<String, Value>, InputError> {
+    for (_, question) in questions.iter() {
+        cx.require_for(question).await?;
+    }
+    if cx.era() == Era::Modern {
+        let state = serde_json::to_value(state).map_err(InputError::unwritten)?;
+        return Err(cx.end_step(state, questions).await);
+    }
+    let mut running = Vec::new();
+    for (name, question) in questions {
+        running.push((name, cx.ask_legacy(&question)));
+    }
+    // A handler that asks nothing, again and again, lets others have their turn.
+    tokio::task::yield_now().await;
+    let mut answers = Map::new();
+    for (name, answer) in running {
+        answers.insert(name, answer.await.map_err(InputError::failed)?);
+    }
+    Ok(answers)
+}
