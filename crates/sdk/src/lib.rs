@@ -44,6 +44,7 @@ mod principal;
 mod schema;
 #[cfg(feature = "server")]
 mod server;
+mod trace_context;
 mod transport;
 
 pub use belay_protocol::{base64, engine, framing, jsonrpc, types};
@@ -69,6 +70,7 @@ pub use server::{
     ResourceTemplate, Resources, Round, Server, ServerLayer, Serving, StateKey, Step, Tool,
     ToolError, Tools, Typed, UriTemplate,
 };
+pub use trace_context::TraceContext;
 #[cfg(all(feature = "stdio", feature = "client", unix))]
 pub use transport::child::Exited;
 pub use transport::memory::{MemoryEnd, memory};

@@ -138,6 +138,14 @@ impl<T> Call<T> {
         self.meta(belay_protocol::types::meta_key::LOG_LEVEL, level)
     }
 
+    /// Says which trace it belongs to.
+    pub fn trace_context(mut self, context: &crate::TraceContext) -> Self {
+        if let Ok(ask) = &mut self.ask {
+            context.put(&mut ask.meta);
+        }
+        self
+    }
+
     /// Sends something beside the parameters, in `_meta`.
     pub fn meta(mut self, key: &str, value: impl Serialize) -> Self {
         if let Ok(ask) = &mut self.ask

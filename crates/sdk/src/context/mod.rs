@@ -267,6 +267,11 @@ impl Context {
         }
     }
 
+    /// Which trace the request belongs to, if it says so.
+    pub fn trace_context(&self) -> Option<crate::TraceContext> {
+        crate::TraceContext::of(&self.meta())
+    }
+
     /// Who asks, if somebody in front of this server has found out.
     pub fn principal(&self) -> Option<&Principal> {
         self.inner.link.principal()

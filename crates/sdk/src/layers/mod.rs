@@ -3,12 +3,17 @@
 //! Those for servers implement [`ServerLayer`](crate::ServerLayer), those for clients
 //! [`ClientLayer`](crate::ClientLayer); [`Trace`] is both.
 
+pub mod names;
+#[cfg(feature = "client")]
+mod propagate;
 #[cfg(feature = "server")]
 mod rate_limit;
 #[cfg(feature = "client")]
 mod retry;
 mod trace;
 
+#[cfg(feature = "client")]
+pub use propagate::Propagate;
 #[cfg(feature = "server")]
 pub use rate_limit::RateLimit;
 #[cfg(feature = "client")]

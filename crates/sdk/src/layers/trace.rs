@@ -1,13 +1,17 @@
 //! A span for each request, which records how it ended.
 
 use belay_protocol::jsonrpc::RawJson;
+use belay_protocol::types::{CallTool, GetPrompt, ReadResource, Request as _};
 use tracing::{Instrument, Span};
+
+use super::names;
 
 /// A `tracing` span around each request, on either side, named after its method. The field `end` says
 /// how it ended, whatever ended it: a handler that was dropped because its caller is gone leaves a
 /// span that says so.
 ///
-/// The names of the fields are those of OpenTelemetry's conventions for MCP where it has one.
+/// The names of the fields are in [`names`]: those of OpenTelemetry's conventions for MCP, where they
+/// have one.
 ///
 /// ```
 /// use belay::{Client, Server};
@@ -24,13 +28,17 @@ macro_rules! request_span {
     ($kind:literal, $method:expr) => {
         tracing::info_span!(
             "mcp",
-            otel.kind = $kind,
-            mcp.method.name = $method,
-            mcp.protocol.version = tracing::field::Empty,
-            jsonrpc.request.id = tracing::field::Empty,
-            gen_ai.tool.name = tracing::field::Empty,
-            end = tracing::field::Empty,
-            error.type = tracing::field::Empty,
+            { names::KIND } = $kind,
+            { names::METHOD } = $method,
+            { names::PROTOCOL_VERSION } = tracing::field::Empty,
+            { names::REQUEST_ID } = tracing::field::Empty,
+            { names::TOOL } = tracing::field::Empty,
+            { names::PROMPT } = tracing::field::Empty,
+            { names::RESOURCE } = tracing::field::Empty,
+            { names::PARENT } = tracing::field::Empty,
+            { names::END } = tracing::field::Empty,
+            { names::ERROR } = tracing::field::Empty,
+            { names::STATUS } = tracing::field::Empty,
         )
     };
 }
@@ -52,7 +60,7 @@ impl<F: Fn() -> String> Ending<F> {
     }
 
     fn record(&mut self, end: &str) {
-        self.span.record("end", end);
+        self.span.record(names::END, end);
         self.recorded = true;
     }
 }
@@ -66,8 +74,33 @@ impl<F: Fn() -> String> Drop for Ending<F> {
     }
 }
 
-fn tool_name(params: &RawJson) -> Option<String> {
-    params.field("name")?.decode().ok()
+/// Records what it is about.
+fn record_subject(span: &Span, method: &str, params: &RawJson) {
+    let (name, field) = match method {
+        CallTool::METHOD => (names::TOOL, "name"),
+        GetPrompt::METHOD => (names::PROMPT, "name"),
+        ReadResource::METHOD => (names::RESOURCE, "uri"),
+        _ => return,
+    };
+    if let Some(subject) = params.field(field).as_ref().and_then(RawJson::as_text) {
+        span.record(name, &*subject);
+    }
+}
+
+/// Records a refusal.
+fn record_code(span: &Span, code: i64) {
+    span.record(names::ERROR, tracing::field::display(code));
+    span.record(names::STATUS, tracing::field::display(code));
+}
+
+/// Whether a result says that its tool failed.
+fn is_tool_error(method: &str, result: &RawJson) -> bool {
+    let failed = || {
+        result
+            .field("isError")
+            .is_some_and(|flag| flag.as_str() == "true")
+    };
+    method == CallTool::METHOD && failed()
 }
 
 #[cfg(feature = "server")]
@@ -75,7 +108,7 @@ mod server {
     use belay_protocol::engine::StopCause;
     use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 
-    use super::{Ending, Instrument, Trace, tool_name};
+    use super::{Ending, Instrument, Trace, is_tool_error, names, record_code, record_subject};
     use crate::{Context, LayerFuture, Next, ServerLayer};
 
     impl ServerLayer for Trace {
@@ -85,10 +118,13 @@ mod server {
             next: Next<'a>,
         ) -> LayerFuture<'a, Result<RawJson, ErrorObject>> {
             let span = request_span!("server", cx.method());
-            span.record("jsonrpc.request.id", tracing::field::display(cx.id()));
-            span.record("mcp.protocol.version", cx.version().as_str());
-            if let Some(name) = cx.params().and_then(tool_name) {
-                span.record("gen_ai.tool.name", name);
+            span.record(names::REQUEST_ID, tracing::field::display(cx.id()));
+            span.record(names::PROTOCOL_VERSION, cx.version().as_str());
+            if let Some(params) = cx.params() {
+                record_subject(&span, cx.method(), params);
+            }
+            if let Some(context) = cx.trace_context() {
+                span.record(names::PARENT, context.traceparent());
             }
             let inside = span.clone();
             let handling = async move {
@@ -101,9 +137,14 @@ mod server {
                 match &answer {
                     // It was stopped, and has cleaned up. Nobody gets to see its answer.
                     _ if cx.stop_cause().is_some() => drop(ending),
-                    Ok(_) => ending.record("answered"),
+                    Ok(result) => {
+                        if is_tool_error(cx.method(), result) {
+                            span.record(names::ERROR, "tool_error");
+                        }
+                        ending.record("answered");
+                    }
                     Err(error) => {
-                        span.record("error.type", error.code);
+                        record_code(&span, error.code);
                         ending.record("refused");
                     }
                 }
@@ -118,8 +159,8 @@ mod server {
 mod client {
     use belay_protocol::jsonrpc::RawJson;
 
-    use super::{Ending, Instrument, Trace, tool_name};
-    use crate::{ClientLayer, Error, ErrorKind, LayerFuture, NextCall, Outgoing};
+    use super::{Ending, Instrument, Trace, is_tool_error, names, record_code, record_subject};
+    use crate::{ClientLayer, Error, ErrorKind, LayerFuture, NextCall, Outgoing, TraceContext};
 
     impl ClientLayer for Trace {
         fn call<'a>(
@@ -128,18 +169,26 @@ mod client {
             next: NextCall<'a>,
         ) -> LayerFuture<'a, Result<RawJson, Error>> {
             let span = request_span!("client", &*request.method);
-            if let Some(name) = tool_name(&request.params) {
-                span.record("gen_ai.tool.name", name);
+            record_subject(&span, &request.method, &request.params);
+            if let Some(context) = TraceContext::of(&request.meta) {
+                span.record(names::PARENT, context.traceparent());
             }
+            let method = request.method.clone();
             let inside = span.clone();
             let calling = async move {
                 let mut ending = Ending::new(&span, || "cancelled".to_owned());
                 let ended = next.run(request).await;
                 match &ended {
-                    Ok(_) => ending.record("answered"),
+                    Ok(result) => {
+                        if is_tool_error(&method, result) {
+                            span.record(names::ERROR, "tool_error");
+                        }
+                        ending.record("answered");
+                    }
                     Err(error) => {
-                        if let Some(refusal) = error.refusal() {
-                            span.record("error.type", refusal.code);
+                        match error.refusal() {
+                            Some(refusal) => record_code(&span, refusal.code),
+                            None => _ = span.record(names::ERROR, word(error.kind())),
                         }
                         ending.record(word(error.kind()));
                     }

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belay::jsonrpc::{ErrorObject, RawJson};
-use belay::layers::{RateLimit, Retry, Trace};
+use belay::layers::{Propagate, RateLimit, Retry, Trace};
 use belay::{
     Client, ClientLayer, Context, Error, LayerFuture, Next, NextCall, Outgoing, Server,
-    ServerLayer, Serving, Tool,
+    ServerLayer, Serving, Tool, TraceContext,
 };
 use belay_testkit::{Peer, until};
 use serde_json::json;
@@ -332,5 +332,36 @@ async fn spans_record_how_each_request_ended_on_both_sides() {
             ["client", "hang", "lost"],
             ["server", "hang", "cancelled: the server shuts down"],
         ]
+    );
+}
+
+const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+
+#[tokio::test]
+async fn the_trace_travels_along() {
+    let spans = Spans::default();
+    let _guard = tracing::subscriber::set_default(spans.clone());
+    let server = Server::new("test", "1")
+        .tool(Tool::new("told", |cx: Context, (): ()| async move {
+            let context = cx.trace_context();
+            context.map_or("nothing".to_owned(), |it| it.traceparent().to_owned())
+        }))
+        .layer(Trace);
+    let (client, _serving) = pair(&server, Propagate::new(|| TraceContext::new(PARENT))).await;
+    let result = client.call_tool("told", json!({})).await.unwrap();
+    assert_eq!(result.content[0].as_text(), Some(PARENT));
+    let own = PARENT.replace("0af7", "1bf8");
+    let context = TraceContext::new(own.clone()).unwrap();
+    let call = client.call_tool("told", json!({})).trace_context(&context);
+    assert_eq!(call.await.unwrap().content[0].as_text(), Some(own.as_str()));
+    let nonsense = client.call_tool("told", json!({})).meta("traceparent", 7);
+    // The layer says what makes sense in its stead.
+    let said = nonsense.await.unwrap();
+    assert_eq!(said.content[0].as_text(), Some(PARENT));
+    let spans = spans.spans.lock().unwrap();
+    assert!(
+        spans
+            .values()
+            .any(|span| span.get("traceparent") == Some(&own))
     );
 }
