@@ -1,5 +1,47 @@
 //! The Model Context Protocol for Rust, **in which no request is ever orphaned**.
 //!
+//! A server:
+//!
+//! ```no_run
+//! # #[cfg(all(feature = "macros", feature = "stdio", unix))] mod example {
+//! use belay::{Context, ToolError};
+//!
+//! struct Orders;
+//!
+//! #[belay::server(name = "orders", version = "1.0.0")]
+//! impl Orders {
+//!     /// Ships an order.
+//!     #[tool(timeout = "30s")]
+//!     async fn ship(&self, cx: &Context, order: u64) -> Result<String, ToolError> {
+//!         cx.progress(1.0, 2.0, "packing").await;
+//!         // The caller hangs up: this is dropped here, and whatever it holds is released.
+//!         Ok(format!("order {order} is on its way"))
+//!     }
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> std::io::Result<()> {
+//!     belay::serve_stdio(Orders).await.map(drop)   // or belay::http::serve("127.0.0.1:8000", Orders)
+//! }
+//! # }
+//! ```
+//!
+//! A client:
+//!
+//! ```no_run
+//! # #[cfg(all(feature = "client", feature = "stdio", unix))]
+//! # async fn example() -> Result<(), belay::Error> {
+//! let client = belay::Client::stdio("./orders", [""; 0]).await?;   // or belay::Client::http(url)
+//! let call = client.call_tool("ship", serde_json::json!({ "order": 7 }));
+//! println!("{:?}", call.timeout(std::time::Duration::from_secs(5)).await?.content);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Dropping a call cancels it on the server; a handler runs only while somebody waits for it; and each
+//! call ends in one of eight typed ways, of which *lost* is never *cancelled*. [`guide`] has a page for
+//! each thing the protocol offers.
+//!
 //! # What dropping a call does
 //!
 //! A call is a future, and dropping it cancels the request: the peer is told, once, if any of it was
@@ -10,9 +52,8 @@
 //!
 //! # What happens to a handler
 //!
-//! A handler runs only while somebody waits for it. When its caller cancels, disconnects or dies, at
-//! its deadline or at a shutdown, its token fires and its future is dropped: at once, or after a
-//! grace if it has taken its token to clean up.
+//! When its caller cancels, disconnects or dies, at its deadline or at a shutdown, its token fires and
+//! its future is dropped: at once, or after a grace if it has taken its token to clean up.
 //!
 //! The rules have names, such as **drop-announces**; `docs/lifecycle.md` has them all.
 
@@ -37,6 +78,8 @@ mod driver;
 mod error;
 #[cfg(feature = "server")]
 mod form;
+#[cfg(all(feature = "client", feature = "macros"))]
+pub mod guide;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod layers;
 mod principal;

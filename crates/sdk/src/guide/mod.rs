@@ -1,0 +1,21 @@
+//! One page for each thing the protocol offers, with an example to copy. There is no code here.
+//!
+//! - [`tools`]: what a server does for a client
+//! - [`resources`]: what can be read
+//! - [`prompts`]: words for a model, and what their arguments could be
+//! - [`asking`]: forms, models and folders, in one line on both wires
+//! - [`listening`]: what changes on a server, as one stream
+//! - [`caching`]: what may be used again
+//! - [`stopping`]: what dropping does, and what happens to a handler
+//! - [`observing`]: logs, progress and traces
+//!
+//! `examples/everything.rs` is a server with one of each.
+
+pub mod asking;
+pub mod caching;
+pub mod listening;
+pub mod observing;
+pub mod prompts;
+pub mod resources;
+pub mod stopping;
+pub mod tools;
