@@ -9,6 +9,7 @@ mod guests;
 mod http;
 mod layers;
 mod macros;
+mod rounds;
 mod stray;
 mod tools;
 mod ui;

@@ -1,0 +1,394 @@
+//! Rounds on the modern wire, message by message: what is asked, what is carried, what is refused.
+
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use belay::types::modern::SubscriptionFilter;
+use belay::{Context, InputError, Prompt, Server, StateKey, Tool, ToolError};
+use belay_testkit::{Peer, until};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Deserialize, JsonSchema, Debug)]
+struct Name {
+    name: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Item {
+    item: String,
+}
+
+/// What a client says with every request.
+fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {}, "sampling": {} }
+    })
+}
+
+fn accept(name: &str) -> Value {
+    json!({ "action": "accept", "content": { "name": name } })
+}
+
+/// One server, and somebody who asks it by hand.
+struct Desk {
+    peer: Peer,
+    next: u64,
+    _serving: belay::Serving,
+}
+
+impl Desk {
+    fn new(server: &Server) -> Self {
+        let (peer, (reader, writer)) = Peer::pipe();
+        let _serving = server.serve(reader, writer);
+        Self {
+            peer,
+            next: 1,
+            _serving,
+        }
+    }
+
+    /// Asks, and gives the whole answer.
+    async fn ask(&mut self, method: &str, mut params: Value) -> Value {
+        params["_meta"] = meta();
+        let id = self.next;
+        self.next += 1;
+        self.peer.ask(id, method, params).await;
+        self.peer.expect_answer(id).await
+    }
+
+    async fn call(&mut self, params: Value) -> Value {
+        self.ask("tools/call", params).await
+    }
+}
+
+fn text(answer: &Value) -> &str {
+    let text = answer["result"]["content"][0]["text"].as_str();
+    text.unwrap_or_else(|| panic!("no text: {answer}"))
+}
+
+fn names(answer: &Value) -> Vec<&str> {
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+    let asked = answer["result"]["inputRequests"].as_object().unwrap();
+    asked.keys().map(String::as_str).collect()
+}
+
+fn greet(name: &str) -> Tool {
+    Tool::new(name, |cx: Context, it: Item| async move {
+        let name: Name = cx.elicit("Who?").named("who").await?;
+        Ok::<_, ToolError>(format!("{} for {}", it.item, name.name))
+    })
+}
+
+fn server() -> Server {
+    Server::new("test", "1")
+        .tool(greet("greet"))
+        .tool(greet("other"))
+        .prompt(Prompt::new("greet", |cx: Context, (): ()| async move {
+            let name: Name = cx.elicit("Who?").named("who").await?;
+            Ok::<_, belay::Failure>(name.name)
+        }))
+}
+
+#[tokio::test]
+async fn the_state_is_good_for_the_same_request_only() {
+    let mut desk = Desk::new(&server());
+    let first = json!({ "name": "greet", "arguments": { "item": "tea" } });
+    let asked = desk.call(first).await;
+    assert_eq!(names(&asked), ["who"]);
+    let state = asked["result"]["requestState"].as_str().unwrap().to_owned();
+    let retry = |name: &str, item: &str, state: &str| {
+        json!({
+            "name": name, "arguments": { "item": item }, "requestState": state,
+            "inputResponses": { "who": accept("Ada") }
+        })
+    };
+    let good = desk.call(retry("greet", "tea", &state)).await;
+    assert_eq!(text(&good), "tea for Ada");
+    // Within its time it can be used again; what must happen once is for the server to see to.
+    let again = desk.call(retry("greet", "tea", &state)).await;
+    assert_eq!(text(&again), "tea for Ada");
+    for (what, params) in [
+        ("another tool", retry("other", "tea", &state)),
+        ("other arguments", retry("greet", "coffee", &state)),
+        (
+            "a longer state",
+            retry("greet", "tea", &(state.clone() + "A")),
+        ),
+        (
+            "another state",
+            retry("greet", "tea", &"A".repeat(state.len())),
+        ),
+        ("no base64", retry("greet", "tea", "nonsense!")),
+        ("nothing", retry("greet", "tea", "")),
+    ] {
+        let refused = desk.call(params).await;
+        assert_eq!(refused["error"]["code"], -32602, "{what}: {refused}");
+    }
+    let mut number = retry("greet", "tea", "");
+    number["requestState"] = json!(7);
+    assert_eq!(desk.call(number).await["error"]["code"], -32602);
+    let mut elsewhere = retry("greet", "tea", &state);
+    elsewhere.as_object_mut().unwrap().remove("arguments");
+    let refused = desk.ask("prompts/get", elsewhere).await;
+    assert_eq!(
+        refused["error"]["code"], -32602,
+        "another method: {refused}"
+    );
+    let twice = format!(
+        r#"{{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{{"name":"greet","arguments":{{"item":"car"}},"arguments":{{"item":"tea"}},"requestState":{},"_meta":{}}}}}"#,
+        json!(state),
+        meta()
+    );
+    desk.peer.say_raw(format!("{twice}\n")).await;
+    let refused = desk.peer.expect_answer(99).await;
+    assert_eq!(
+        refused["error"]["code"], -32602,
+        "arguments twice: {refused}"
+    );
+}
+
+#[tokio::test]
+async fn the_state_expires_and_keys_are_shared_if_somebody_chooses_them() {
+    let call = |state: Option<&str>| {
+        let mut call = json!({ "name": "greet", "arguments": { "item": "tea" } });
+        if let Some(state) = state {
+            call["requestState"] = state.into();
+            call["inputResponses"] = json!({ "who": accept("Ada") });
+        }
+        call
+    };
+    let asks = async |server: &Server| {
+        let asked = Desk::new(server).call(call(None)).await;
+        asked["result"]["requestState"].as_str().unwrap().to_owned()
+    };
+    let brief = server().request_state(|state| state.lifetime(Duration::ZERO));
+    let state = asks(&brief).await;
+    let refused = Desk::new(&brief).call(call(Some(&state))).await;
+    assert_eq!(refused["error"]["code"], -32602);
+
+    let key = StateKey::random();
+    let shared = || server().request_state(|state| state.key(key.clone()));
+    let state = asks(&shared()).await;
+    let replica = Desk::new(&shared()).call(call(Some(&state))).await;
+    assert_eq!(text(&replica), "tea for Ada");
+    let stranger = Desk::new(&server()).call(call(Some(&state))).await;
+    assert_eq!(stranger["error"]["code"], -32602);
+}
+
+/// Answers that are missing are asked for again; those that nobody asked for are left alone.
+#[tokio::test]
+async fn answers_are_known_by_name_and_question() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    // Asks something else each time.
+    let fickle = Tool::new("fickle", move |cx: Context, (): ()| {
+        let question = format!("Question {}?", count.fetch_add(1, Ordering::SeqCst) / 2);
+        async move {
+            let name: Name = cx.elicit(question).await?;
+            Ok::<_, ToolError>(name.name)
+        }
+    });
+    let both = Tool::new("both", |cx: Context, (): ()| async move {
+        let left = cx.elicit::<Name>("Left?").named("input-2").into_future();
+        let first = cx.elicit::<Name>("First?").into_future();
+        let second = cx.elicit::<Name>("Second?").into_future();
+        let (left, first, second) = tokio::try_join!(left, first, second)?;
+        Ok::<_, InputError>([left.name, first.name, second.name].join(" "))
+    });
+    let mut desk = Desk::new(&Server::new("test", "1").tool(fickle).tool(both));
+    let call = |name: &str, answer: &Value, responses: Value| {
+        json!({
+            "name": name, "requestState": answer["result"]["requestState"],
+            "inputResponses": responses
+        })
+    };
+    // The same question, then another one: the answer to the first is none.
+    let first = desk.call(json!({ "name": "fickle" })).await;
+    let answered = desk
+        .call(call("fickle", &first, json!({ "input": accept("a") })))
+        .await;
+    assert_eq!(text(&answered), "a");
+    let second = desk.call(json!({ "name": "fickle" })).await;
+    desk.call(json!({ "name": "fickle" })).await;
+    let again = desk
+        .call(call("fickle", &second, json!({ "input": accept("a") })))
+        .await;
+    assert_eq!(names(&again), ["input"]);
+
+    let asked = desk.call(json!({ "name": "both" })).await;
+    assert_eq!(
+        names(&asked),
+        ["input-2", "input", "input-3"],
+        "no two have one name"
+    );
+    let some = json!({ "input": accept("f"), "unknown": accept("u") });
+    let missing = desk.call(call("both", &asked, some)).await;
+    assert_eq!(names(&missing), ["input-2", "input-3"]);
+    let rest = json!({ "input-2": accept("l"), "input-3": accept("s") });
+    let done = desk.call(call("both", &missing, rest)).await;
+    assert_eq!(text(&done), "l f s");
+    for nonsense in [json!(7), json!([]), json!("x")] {
+        let refused = desk.call(call("both", &asked, nonsense)).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    let nothing = desk.call(call("both", &asked, Value::Null)).await;
+    assert_eq!(names(&nothing).len(), 3);
+}
+
+/// A round waits for what must not be computed twice, and each key is computed once.
+#[tokio::test]
+async fn once_is_once() {
+    let charged = Arc::new(AtomicUsize::new(0));
+    let count = charged.clone();
+    let buy = Tool::new("buy", move |cx: Context, (): ()| {
+        let count = count.clone();
+        async move {
+            let charge = || {
+                let count = count.clone();
+                async move {
+                    tokio::task::yield_now().await;
+                    count.fetch_add(1, Ordering::SeqCst) + 1
+                }
+            };
+            let name = cx.elicit::<Name>("Who?").into_future();
+            let (first, second) = (cx.once("charge", charge), cx.once("charge", charge));
+            let (first, second, name) = tokio::try_join!(first, second, name)?;
+            Ok::<_, InputError>(format!("{} {first} {second}", name.name))
+        }
+    });
+    let mut desk = Desk::new(&Server::new("test", "1").tool(buy));
+    let asked = desk.call(json!({ "name": "buy" })).await;
+    assert_eq!(charged.load(Ordering::SeqCst), 1);
+    let done = desk
+        .call(json!({
+            "name": "buy", "requestState": asked["result"]["requestState"],
+            "inputResponses": { "input": accept("Ada") }
+        }))
+        .await;
+    assert_eq!(text(&done), "Ada 1 1");
+    assert_eq!(charged.load(Ordering::SeqCst), 1);
+}
+
+/// A thread that waits for an answer does not wait for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_blocking_tool_that_asks_is_let_go() {
+    let runtime = tokio::runtime::Handle::current();
+    let tool = Tool::blocking("ask", move |cx: Context, (): ()| {
+        let asked = runtime.block_on(cx.elicit::<Name>("Who?").into_future());
+        asked.map(|name| name.name)
+    });
+    let server = Server::new("test", "1").tool(tool);
+    let books = server.books();
+    let mut desk = Desk::new(&server);
+    for _ in 0..10 {
+        let asked = desk.call(json!({ "name": "ask" })).await;
+        assert_eq!(names(&asked), ["input"]);
+    }
+    until("no thread is left", || books.handlers() == 0).await;
+}
+
+/// What can be asked depends on where: a completer has no rounds, and says so.
+#[tokio::test]
+async fn whoever_cannot_ask_is_told_at_once() {
+    let prompt = Prompt::new("greet", |_: Context, it: Name| async move { it.name }).complete(
+        "name",
+        |cx, _| async move {
+            let asked = cx.elicit::<Name>("Who?").await;
+            let roots = cx.roots().await;
+            [
+                asked.unwrap_err().to_string(),
+                roots.unwrap_err().to_string(),
+            ]
+        },
+    );
+    let mut desk = Desk::new(&Server::new("test", "1").prompt(prompt));
+    let params = json!({
+        "ref": { "type": "ref/prompt", "name": "greet" },
+        "argument": { "name": "name", "value": "" }
+    });
+    let completed = desk.ask("completion/complete", params).await;
+    let values = completed["result"]["completion"]["values"]
+        .as_array()
+        .unwrap();
+    assert_eq!(values[0], "only tools, prompts and resources can ask");
+    assert!(
+        values[1]
+            .as_str()
+            .unwrap()
+            .contains("this needs a client with `roots`")
+    );
+}
+
+/// A server that tells something nobody can read, and a client that reads what there is.
+#[tokio::test]
+async fn times_that_make_no_sense_are_none() {
+    let (mut peer, (reader, writer)) = Peer::pipe();
+    let connecting = tokio::spawn(belay::Client::connect(reader, writer));
+    let probe = peer.expect("server/discover").await;
+    let introduction = json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": -5,
+        "capabilities": { "tools": {} }
+    });
+    peer.answer(&probe, introduction).await;
+    let client = connecting.await.unwrap().unwrap();
+    for ttl in [json!(-1), json!(0.5), json!(0)] {
+        let list = client.list_tools().start();
+        let asked = peer.expect("tools/list").await;
+        let tools = json!({ "resultType": "complete", "tools": [], "ttlMs": ttl });
+        peer.answer(&asked, tools).await;
+        assert!(list.await.is_ok(), "{ttl}");
+    }
+}
+
+/// A client that is not asked what it knows asks nobody; one that hears of a change asks again.
+#[tokio::test]
+async fn lists_are_kept_until_they_change() {
+    let (mut peer, (reader, writer)) = Peer::pipe();
+    let connecting = tokio::spawn(belay::Client::connect(reader, writer));
+    peer.open_modern().await;
+    let client = connecting.await.unwrap().unwrap();
+    let listening = {
+        let client = client.clone();
+        tokio::spawn(async move { client.listen(SubscriptionFilter::new().tools()).await })
+    };
+    let listen = peer.expect("subscriptions/listen").await;
+    let tag = json!({ "io.modelcontextprotocol/subscriptionId": listen["id"] });
+    let acknowledged = json!({ "_meta": tag, "notifications": { "toolsListChanged": true } });
+    peer.tell("notifications/subscriptions/acknowledged", acknowledged)
+        .await;
+    let mut changes = listening.await.unwrap().unwrap();
+
+    let page =
+        json!({ "resultType": "complete", "tools": [], "ttlMs": 60000, "cacheScope": "private" });
+    for round in 0..2 {
+        let list = client.list_tools().start();
+        let list = tokio::spawn(list);
+        let asked = peer.expect("tools/list").await;
+        peer.answer(&asked, page.clone()).await;
+        list.await.unwrap().unwrap();
+        // No request: the next thing that is heard is what was asked after it.
+        client.list_tools().await.unwrap();
+        peer.tell("notifications/tools/list_changed", json!({ "_meta": tag }))
+            .await;
+        assert_eq!(changes.next().await, Some(belay::Change::Tools), "{round}");
+    }
+    // Something beside the parameters may say who asks.
+    let list = tokio::spawn(client.list_tools().into_future());
+    let asked = peer.expect("tools/list").await;
+    peer.answer(&asked, page.clone()).await;
+    list.await.unwrap().unwrap();
+    let as_bob = client.list_tools().meta("example.com/user", "bob").start();
+    let as_bob = tokio::spawn(as_bob);
+    let asked = peer.expect("tools/list").await;
+    peer.answer(&asked, page).await;
+    as_bob.await.unwrap().unwrap();
+    peer.answer(&listen, json!({ "resultType": "complete", "_meta": tag }))
+        .await;
+    assert_eq!(changes.next().await, None);
+    assert!(matches!(changes.end(), Some(belay::ListenEnd::Finished)));
+}
