@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belay::layers::Retry;
-use belay::{Client, ErrorKind, Restart, Supervision};
+use belay::types::modern::SubscriptionFilter;
+use belay::{Change, Client, ErrorKind, ListenEnd, Restart, Supervision};
 use belay_testkit::check;
 use rustix::process::Signal;
 use serde_json::json;
@@ -245,4 +246,35 @@ async fn closed_is_known_even_if_the_closing_was_given_up() {
     assert!(called.expect("no-hang").unwrap_err().safe_to_retry());
     client.kill().await;
     until_gone(pid, Duration::from_secs(10)).await;
+}
+
+/// 2026-07-28, basic/patterns/subscriptions: after a reconnect a client listens again.
+#[tokio::test]
+async fn subscriptions_survive_the_death_of_the_server() {
+    for mode in MODES {
+        let log = Scratch::new("executed");
+        let client = Client::builder("test", "1")
+            .mode(mode)
+            .supervise(quick())
+            .spawn(serve(&log))
+            .await
+            .unwrap();
+        let filter = SubscriptionFilter::new().resource("demo://hello");
+        let mut changes = client.listen(filter).await.unwrap();
+        let uri = "demo://hello".to_owned();
+        for _ in 0..3 {
+            let touched = client.call_tool("touch", json!({ "uri": uri })).await;
+            assert_eq!(text(&touched.unwrap()), "touched");
+            let updated = Change::Updated { uri: uri.clone() };
+            assert_eq!(changes.next().await, Some(updated));
+            signal(client.pid().unwrap(), Signal::KILL);
+            assert_eq!(changes.next().await, Some(Change::Restored));
+        }
+        client.close().await;
+        assert_eq!(changes.next().await, None);
+        match changes.end() {
+            Some(ListenEnd::Failed(error)) => assert!(!error.is_timeout(), "{error:?}"),
+            end => panic!("{end:?}"),
+        }
+    }
 }

@@ -4,6 +4,7 @@ mod client;
 mod disconnects;
 mod door;
 mod limits;
+mod listens;
 mod sessions;
 mod streams;
 mod tls;
