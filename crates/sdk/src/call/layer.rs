@@ -210,7 +210,7 @@ impl Trip {
             result = self.by_layers(request.clone()).await;
         }
         match result {
-            Ok(result) => Ok(desk.learn(&request, result, stamp)),
+            Ok(result) => desk.learn(&request, result, stamp),
             Err(error) => {
                 desk.refused(&request, &error);
                 Err(error)
@@ -229,7 +229,7 @@ impl Trip {
         for _ in 0..PAGES {
             let stamp = self.outlet.desk.stamp();
             let page = self.by_layers(list.clone()).await?;
-            let page = self.outlet.desk.learn(&list, page, stamp);
+            let page = self.outlet.desk.learn(&list, page, stamp)?;
             let cursor = page.field("nextCursor");
             let Some(cursor) = cursor.filter(|cursor| cursor.as_text().is_some()) else {
                 break;

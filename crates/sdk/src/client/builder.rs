@@ -30,6 +30,8 @@ pub struct ClientBuilder {
     pub(super) capabilities: ClientCapabilities,
     pub(super) guests: Guests,
     cache: Option<Cache>,
+    #[cfg(feature = "validate")]
+    outputs: Option<super::outputs::Outputs>,
     /// Which server this is about, and with which credentials.
     place: Option<(Arc<str>, Arc<[u8]>)>,
     news: Arc<News>,
@@ -64,6 +66,8 @@ impl ClientBuilder {
             capabilities: ClientCapabilities::new(),
             guests: Guests::default(),
             cache: Some(Cache::default()),
+            #[cfg(feature = "validate")]
+            outputs: None,
             place: None,
             news: Arc::default(),
             mode: Mode::Auto,
@@ -135,6 +139,14 @@ impl ClientBuilder {
         self
     }
 
+    /// Holds the structured results of tools against the schemas that the server has listed. One that
+    /// does not fit ends its call as *violated*.
+    #[cfg(feature = "validate")]
+    pub fn check_results(mut self) -> Self {
+        self.outputs = Some(Default::default());
+        self
+    }
+
     /// Is told of log messages, in order. It must not take long.
     pub fn on_log(mut self, told: impl Fn(LoggingMessageParams) + Send + Sync + 'static) -> Self {
         self.logged = Some(Arc::new(told));
@@ -192,6 +204,8 @@ impl ClientBuilder {
             capabilities: self.capabilities.clone(),
             guests: self.guests.clone(),
             cache: self.cache.clone(),
+            #[cfg(feature = "validate")]
+            outputs: self.outputs.clone(),
             place: self.place.clone(),
             news: self.news.clone(),
             mode,
@@ -243,7 +257,7 @@ impl ClientBuilder {
         let desk = self.desk(only.as_ref().map(|(_, era)| *era));
         let direct = only.map(|(link, _)| Route::Direct(link));
         let direct = direct.filter(|_| self.layers.is_empty() && desk.is_idle());
-        let keeps = desk.shelf.is_some();
+        let keeps = desk.shelf.is_some() || !desk.is_idle();
         let layered = Route::Layered(Arc::new(Outlet {
             layers: self.layers.clone(),
             lines,
@@ -269,7 +283,11 @@ impl ClientBuilder {
     /// What is done for requests. In the legacy era none of it is.
     fn desk(&self, era: Option<Era>) -> Desk {
         if era == Some(Era::Legacy) {
-            return Desk::default();
+            return Desk {
+                #[cfg(feature = "validate")]
+                outputs: self.outputs.clone(),
+                ..Desk::default()
+            };
         }
         let guests = Some(self.guests()).filter(|guests| !guests.is_empty());
         let shelf = self.cache.clone().map(|cache| {
@@ -289,6 +307,8 @@ impl ClientBuilder {
             #[cfg(feature = "http")]
             known_tools: (era.is_some() && self.place.is_some())
                 .then(|| self.reach.known_tools.clone()),
+            #[cfg(feature = "validate")]
+            outputs: self.outputs.clone(),
         }
     }
 

@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 
 use super::cache::Shelf;
 use super::guests::Guests;
+#[cfg(feature = "validate")]
+use super::outputs::Outputs;
 use crate::Error;
 use crate::call::Outgoing;
 #[cfg(feature = "http")]
@@ -26,6 +28,9 @@ pub(crate) struct Desk {
     /// What tools want to see in headers. Modern HTTP only.
     #[cfg(feature = "http")]
     pub(crate) known_tools: Option<KnownTools>,
+    /// What tools say that they give, if that is checked.
+    #[cfg(feature = "validate")]
+    pub(crate) outputs: Option<Outputs>,
 }
 
 impl Desk {
@@ -33,6 +38,10 @@ impl Desk {
     pub(crate) fn is_idle(&self) -> bool {
         #[cfg(feature = "http")]
         if self.known_tools.is_some() {
+            return false;
+        }
+        #[cfg(feature = "validate")]
+        if self.outputs.is_some() {
             return false;
         }
         self.guests.is_none()
@@ -83,7 +92,20 @@ impl Desk {
     }
 
     /// Takes in a result, and gives what of it may be used.
-    pub(crate) fn learn(&self, request: &Outgoing, result: RawJson, stamp: u64) -> RawJson {
+    pub(crate) fn learn(
+        &self,
+        request: &Outgoing,
+        result: RawJson,
+        stamp: u64,
+    ) -> Result<RawJson, Error> {
+        #[cfg(feature = "validate")]
+        match &self.outputs {
+            Some(outputs) if request.method == *ListTools::METHOD => outputs.learn(&result),
+            Some(outputs) if request.method == *CallTool::METHOD => {
+                outputs.check(&request.params, &result)?;
+            }
+            _ => {}
+        }
         #[cfg(feature = "http")]
         let result = match &self.known_tools {
             Some(known) if request.method == *ListTools::METHOD => usable_tools(known, result),
@@ -92,7 +114,7 @@ impl Desk {
         if let Some(shelf) = self.shelf(request) {
             shelf.put(&request.method, &request.params, &result, stamp);
         }
-        result
+        Ok(result)
     }
 }
 

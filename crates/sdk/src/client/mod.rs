@@ -8,6 +8,8 @@ mod guests;
 mod inbox;
 mod listen;
 mod news;
+#[cfg(feature = "validate")]
+mod outputs;
 mod pages;
 pub(crate) mod supervise;
 

@@ -269,3 +269,44 @@ async fn arguments_are_held_against_the_schema() {
         assert_eq!(result.is_error == Some(true), said.starts_with("invalid"));
     }
 }
+
+/// A server that does not keep its word.
+#[cfg(feature = "validate")]
+#[tokio::test]
+async fn results_are_held_against_the_schema_that_was_listed() {
+    let (mut peer, (reader, writer)) = Peer::pipe();
+    let builder = Client::builder("test", "1").check_results();
+    let connecting = tokio::spawn(builder.connect(reader, writer));
+    peer.open_modern().await;
+    let client = connecting.await.unwrap().unwrap();
+    let listing = tokio::spawn(client.list_tools().start());
+    let asked = peer.expect("tools/list").await;
+    let output = json!({ "type": "object", "required": ["sum"] });
+    let tool =
+        json!({ "name": "add", "inputSchema": { "type": "object" }, "outputSchema": output });
+    let page = json!({ "resultType": "complete", "tools": [tool] });
+    peer.answer(&asked, page).await;
+    listing.await.unwrap().unwrap();
+    for (result, good) in [
+        (
+            json!({ "content": [], "structuredContent": { "sum": 5 } }),
+            true,
+        ),
+        (json!({ "content": [], "isError": true }), true),
+        (json!({ "content": [], "structuredContent": {} }), false),
+        (json!({ "content": [] }), false),
+    ] {
+        let call = tokio::spawn(client.call_tool("add", json!({})).start());
+        let asked = peer.expect("tools/call").await;
+        let mut answer = result.clone();
+        answer["resultType"] = "complete".into();
+        peer.answer(&asked, answer).await;
+        match call.await.unwrap() {
+            Ok(_) => assert!(good, "{result}"),
+            Err(error) => {
+                assert!(!good, "{result}: {error:?}");
+                assert_eq!(error.kind(), belay::ErrorKind::Violated);
+            }
+        }
+    }
+}
