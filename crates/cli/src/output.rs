@@ -13,16 +13,21 @@ use crate::exit::{self, Code};
 
 /// Prints a line to stdout. A closed pipe is not an error: whoever read it has read enough.
 pub(crate) fn print(line: &str) -> Code {
+    print_on(line).err().unwrap_or(exit::OK)
+}
+
+/// The same, for whoever has more to print. `Err` if nobody reads on.
+pub(crate) fn print_on(line: &str) -> Result<(), Code> {
     let mut stdout = io::stdout().lock();
     let line = printable(line, stdout.is_terminal());
-    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
-        Ok(()) => exit::OK,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => exit::OK,
-        Err(error) => {
+    let printed = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    printed.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => exit::OK,
+        _ => {
             tell(&format!("belay: stdout: {error}"));
             exit::USAGE
         }
-    }
+    })
 }
 
 /// Prints a line to stderr. If that is closed, nobody wants to know.

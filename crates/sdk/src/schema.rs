@@ -24,8 +24,16 @@ const DEPTH: usize = 64;
 const PARTS: usize = 20_000;
 /// So many parts of a schema are held against parts of a value.
 const WORK: u64 = 2_000_000;
-/// So much of what is wrong is told.
-const TOLD: usize = 5;
+/// So many characters of what is wrong are told.
+const TOLD: usize = 300;
+/// What cannot be bounded by counting is not understood.
+const NOT_UNDERSTOOD: [&str; 5] = [
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "dependencies",
+    "$recursiveRef",
+    "$dynamicRef",
+];
 
 /// A JSON Schema (2020-12 unless it says otherwise; draft 4, 6, 7 and 2019-09 are understood, too).
 ///
@@ -109,21 +117,22 @@ impl Schema {
             schema: self,
             known: HashMap::new(),
             open: HashSet::new(),
+            looks: 0,
         };
         count.work(&self.schema, value, 0).map_err(Unfit)?;
-        if self.validator.is_valid(value) {
-            return Ok(());
-        }
-        let mut problems: Vec<String> = Vec::new();
-        for error in self.validator.iter_errors(value).take(TOLD) {
+        self.validator.validate(value).map_err(|error| {
             let path = error.instance_path().to_string();
             let path = path.trim_start_matches('/').replace('/', ".");
-            problems.push(match path.as_str() {
+            let problem = match path.as_str() {
                 "" => error.to_string(),
                 path => format!("`{path}`: {error}"),
-            });
-        }
-        Err(Unfit(problems.join("; ")))
+            };
+            // It may repeat all of the value.
+            Unfit(match problem.char_indices().nth(TOLD) {
+                Some((at, _)) => format!("{}…", &problem[..at]),
+                None => problem,
+            })
+        })
     }
 
     /// The part that a reference names, if it is one of this schema.
@@ -190,13 +199,24 @@ fn look(
                 return Err(BadSchema(problem));
             }
             let has_id = |key: &str| members.get(key).is_some_and(Value::is_string);
-            if !path.is_empty() && has_id("$id") {
+            if !path.is_empty() && (has_id("$id") || has_id("id")) {
                 let problem = "a part of it has an `$id` of its own";
                 return Err(BadSchema(problem.into()));
             }
+            // A field may be called anything.
+            let names = matches!(path.last(), Some(Step::Key(key)) if key == "properties");
+            let unknown = NOT_UNDERSTOOD
+                .into_iter()
+                .find(|key| members.contains_key(*key));
+            if let Some(keyword) = unknown.filter(|_| !names) {
+                return Err(BadSchema(format!("`{keyword}` is not understood")));
+            }
             for keyword in ["$anchor", "$dynamicAnchor"] {
-                if let Some(name) = members.get(keyword).and_then(Value::as_str) {
-                    anchors.insert(name.to_owned(), path.clone());
+                if let Some(name) = members.get(keyword).and_then(Value::as_str)
+                    && anchors.insert(name.to_owned(), path.clone()).is_some()
+                {
+                    let problem = format!("the anchor {name:?} stands in it twice");
+                    return Err(BadSchema(problem));
                 }
             }
             for (key, value) in members {
@@ -251,7 +271,12 @@ struct Count<'a> {
     schema: &'a Schema,
     known: HashMap<(usize, usize), u64>,
     open: HashSet<(usize, usize)>,
+    /// The pairs that were looked at.
+    looks: u64,
 }
+
+/// Stands for any name of a member.
+static NAME: Value = Value::String(String::new());
 
 fn address(value: &Value) -> usize {
     std::ptr::from_ref(value).addr()
@@ -268,6 +293,10 @@ impl<'a> Count<'a> {
         }
         if depth > 4 * DEPTH || !self.open.insert(pair) {
             return Err("the schema refers to itself without an end".into());
+        }
+        self.looks += 1;
+        if self.looks > WORK {
+            return Err("the schema takes too much work to check this".into());
         }
         let mut total = 1;
         for (keyword, inside) in members {
@@ -316,22 +345,32 @@ impl<'a> Count<'a> {
                 let both = all.flat_map(|part| members.values().map(move |value| (part, value)));
                 self.sum(both, depth)
             }
-            ("additionalProperties" | "unevaluatedProperties", part, Value::Object(members)) => {
+            ("additionalProperties", part, Value::Object(members)) => {
                 self.sum(members.values().map(|value| (part, value)), depth)
             }
-            ("propertyNames", _, Value::Object(members)) => Ok(members.len() as u64 * 4),
+            // Each name is a text of its own: the work for one is the work for all.
+            ("propertyNames", part, Value::Object(members)) => {
+                let one = self.work(part, &NAME, depth)?;
+                let length: usize = members.keys().map(String::len).sum();
+                let all = one.saturating_mul((members.len() + length / 16) as u64);
+                match all > WORK {
+                    true => Err("the schema takes too much work to check this".into()),
+                    false => Ok(all),
+                }
+            }
             ("prefixItems", Value::Array(parts), Value::Array(values))
             | ("items", Value::Array(parts), Value::Array(values)) => {
                 self.sum(parts.iter().zip(values), depth)
             }
-            (
-                "items" | "contains" | "additionalItems" | "unevaluatedItems",
-                part,
-                Value::Array(values),
-            ) => self.sum(values.iter().map(|value| (part, value)), depth),
+            ("items" | "contains" | "additionalItems", part, Value::Array(values)) => {
+                self.sum(values.iter().map(|value| (part, value)), depth)
+            }
             ("uniqueItems", _, Value::Array(values)) => Ok(values.len() as u64 * 16),
             ("enum", Value::Array(options), _) => Ok(options.len() as u64),
-            ("pattern", _, Value::String(text)) => Ok(text.len() as u64 / 64 + 1),
+            ("pattern", Value::String(pattern), Value::String(text)) => {
+                Ok(text.len() as u64 * (pattern.len() as u64 / 64 + 1) / 16 + 1)
+            }
+            ("minLength" | "maxLength", _, Value::String(text)) => Ok(text.len() as u64 / 64),
             _ => Ok(0),
         }
     }
@@ -373,13 +412,17 @@ mod tests {
             "additionalProperties": false
         });
         assert_eq!(check(person.clone(), json!({ "name": "Ada" })), Ok(()));
-        let unfit = check(person, json!({ "name": "", "nick": 7, "x": 1 })).unwrap_err();
-        for problem in [
-            "`name`: ",
-            "`nick`: 7 is not of type \"string\"",
-            "'x' was unexpected",
+        for (value, problem) in [
+            (json!({ "name": "" }), "`name`: "),
+            (
+                json!({ "name": "a", "nick": 7 }),
+                "`nick`: 7 is not of type \"string\"",
+            ),
+            (json!({ "name": "a", "x": 1 }), "'x' was unexpected"),
+            (json!({ "name": vec!["long"; 1000] }), "…"),
         ] {
-            assert!(unfit.contains(problem), "{unfit}");
+            let unfit = check(person.clone(), value).unwrap_err();
+            assert!(unfit.contains(problem) && unfit.len() < 1000, "{unfit}");
         }
         for dialect in [
             "draft-04",
@@ -482,6 +525,46 @@ mod tests {
         }
         let problem = check(deep, value).unwrap_err();
         assert!(problem.contains("too much work"), "{problem}");
+    }
+
+    /// Work that hides where it is not looked for.
+    #[test]
+    fn bombs_behind_other_keywords_are_refused() {
+        let mut definitions = Map::new();
+        for number in 0..40 {
+            let next = format!("#/$defs/d{}", number + 1);
+            let both = json!({ "anyOf": [{ "$ref": next }, { "$ref": next, "maxLength": 0 }] });
+            definitions.insert(format!("d{number}"), both);
+        }
+        definitions.insert("d40".into(), json!({ "type": "integer" }));
+        let bomb = json!({ "$ref": "#/$defs/d0" });
+        for (keyword, inside) in [
+            ("propertyNames", bomb.clone()),
+            ("unevaluatedProperties", bomb.clone()),
+            ("dependencies", json!({ "a": bomb })),
+            ("dependentSchemas", json!({ "a": bomb })),
+            ("additionalProperties", bomb.clone()),
+            ("patternProperties", json!({ "a": bomb })),
+        ] {
+            let schema = json!({ "$defs": definitions, keyword: inside });
+            assert!(check(schema, json!({ "a": 1 })).is_err(), "{keyword}");
+        }
+        let sham = json!({
+            "$ref": "#x",
+            "$defs": { "b": { "$anchor": "x", "type": "string" } },
+            "examples": [{ "$anchor": "x" }]
+        });
+        assert!(check(sham, json!(1)).unwrap_err().contains("twice"));
+        let wide: Vec<Value> = (0..60).map(|_| json!({ "items": {} })).collect();
+        let value = Value::from(vec![0; 100_000]);
+        assert!(
+            check(json!({ "allOf": wide }), value)
+                .unwrap_err()
+                .contains("too much work")
+        );
+        // A field may be called what a keyword is called.
+        let named = json!({ "properties": { "dependencies": { "type": "string" } } });
+        assert_eq!(check(named, json!({ "dependencies": "a" })), Ok(()));
     }
 
     #[test]

@@ -99,10 +99,10 @@ impl Listen {
                 true => as_json(&change).to_string(),
                 false => as_text(&change),
             };
-            match output::print(&line) {
-                exit::OK => left = left.map(|left| left - 1),
-                code => return code,
+            if let Err(code) = output::print_on(&line) {
+                return code;
             }
+            left = left.map(|left| left - 1);
         }
         match changes.end() {
             None => exit::OK,

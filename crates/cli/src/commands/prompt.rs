@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::completions;
 use crate::arguments::nearest;
-use crate::exit::Code;
+use crate::exit::{self, Code};
 use crate::interrupt::{Interrupt, interrupted};
 use crate::output;
 use crate::target::{Connected, Target, which_server};
@@ -73,13 +73,17 @@ impl Prompt {
             Ok(arguments) => arguments,
             Err(problem) => return output::usage(&problem, json),
         };
-        match server
+        let got = server
             .timed(server.client.get_prompt(name, arguments))
-            .await
-        {
+            .await;
+        let code = match got {
             Ok(result) if json => output::print(&json!(result).to_string()),
             Ok(result) => output::print(&text(&result)),
             Err(error) => output::fail(&error, json),
+        };
+        match server.nobody_to_ask() {
+            true => exit::INPUT_REQUIRED,
+            false => code,
         }
     }
 }

@@ -73,10 +73,14 @@ impl Read {
         let call = server.timed(server.client.read_resource(uri));
         let read = call.on_progress(move |step| bar.tell(&step)).await;
         server.bar.clear();
-        match read {
+        let code = match read {
             Ok(result) if json => output::print(&json!(result).to_string()),
             Ok(result) => show(&result),
             Err(error) => output::fail(&error, json),
+        };
+        match server.nobody_to_ask() {
+            true => exit::INPUT_REQUIRED,
+            false => code,
         }
     }
 
@@ -86,9 +90,17 @@ impl Read {
             Ok(resources) => resources,
             Err(code) => return code,
         };
-        let templates = server.client.pages::<ListResourceTemplates>().all();
-        // Some servers have resources and know nothing of templates.
-        let templates = server.listed(templates).await.unwrap_or_default();
+        let templates = async {
+            match server.client.pages::<ListResourceTemplates>().all().await {
+                // Some servers have resources and know nothing of templates.
+                Err(error) if is_unknown(&error) => Ok(Vec::new()),
+                listed => listed,
+            }
+        };
+        let templates = match server.listed(templates).await {
+            Ok(templates) => templates,
+            Err(code) => return code,
+        };
         if json {
             let all = json!({ "resources": resources, "resourceTemplates": templates });
             return output::print(&all.to_string());
@@ -107,6 +119,11 @@ impl Read {
         });
         output::print(&output::columns(resources.chain(templates)))
     }
+}
+
+fn is_unknown(error: &belay::Error) -> bool {
+    let code = error.refusal().map(|refusal| refusal.code);
+    code == Some(belay::types::error_code::METHOD_NOT_FOUND)
 }
 
 fn show(result: &ReadResourceResult) -> Code {

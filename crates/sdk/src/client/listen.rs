@@ -343,8 +343,13 @@ impl Drop for Subscribed {
             let route = Route::Direct(self.link.clone());
             let call = Call::new::<Unsubscribe>(route, &SubscribeParams::new(uri), None);
             let news = self.news.clone();
+            let uri = uri.to_owned();
             let told = async move {
                 let _in_order = news.in_order().await;
+                // Somebody else may want to know by now.
+                if news.is_wanted(&uri) {
+                    return;
+                }
                 if let Err(error) = call.await {
                     tracing::debug!(%error, method = Unsubscribe::METHOD, "it was not told");
                 }

@@ -60,6 +60,13 @@ impl News {
         inboxes.push(inbox);
     }
 
+    /// Whether somebody wants to know of a resource.
+    pub(super) fn is_wanted(&self, uri: &str) -> bool {
+        let inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listening = inboxes.iter().filter_map(Weak::upgrade);
+        listening.any(|inbox| inbox.is_about(uri))
+    }
+
     /// Somebody does not listen any more. Gives the resources that nobody else wants to know of.
     pub(super) fn given_up<'a>(&self, inbox: &Arc<Inbox>, uris: &'a [String]) -> Vec<&'a str> {
         let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);

@@ -63,10 +63,12 @@ impl Standing {
         if !link.is_heard() || self.telling.swap(true, Ordering::SeqCst) {
             return;
         }
-        let telling = Telling(self.clone());
+        let telling = Telling(self.clone(), true);
         let weak = Arc::downgrade(link);
         let tell = async move {
-            let standing = &telling.0;
+            // All of it, so that it is dropped here.
+            let mut telling = telling;
+            let standing = telling.0.clone();
             loop {
                 while let Some(link) = weak.upgrade().filter(|link| link.is_heard())
                     && let Some(news) = standing.news.take()
@@ -76,6 +78,7 @@ impl Standing {
                         tracing::debug!(%error, method, "news were not told");
                     }
                 }
+                telling.1 = false;
                 standing.telling.store(false, Ordering::SeqCst);
                 let heard = weak.upgrade().is_some_and(|link| link.is_heard());
                 // Something may have come between the last look and this.
@@ -85,6 +88,7 @@ impl Standing {
                 {
                     return;
                 }
+                telling.1 = true;
             }
         };
         link.tasks().spawn_on(tell, runtime);
@@ -92,11 +96,13 @@ impl Standing {
 }
 
 /// Somebody who tells. If it is dropped before its end, somebody else may.
-struct Telling(Arc<Standing>);
+struct Telling(Arc<Standing>, bool);
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        self.0.telling.store(false, Ordering::SeqCst);
+        if self.1 {
+            self.0.telling.store(false, Ordering::SeqCst);
+        }
     }
 }
 

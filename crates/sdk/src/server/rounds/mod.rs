@@ -83,7 +83,7 @@ struct Memory {
     pending: BTreeMap<String, String>,
     /// What the round before has left, where rounds can be seen.
     #[serde(default)]
-    step: Option<Value>,
+    step: Option<(Value,)>,
 }
 
 /// How a run of a handler ended.
@@ -137,7 +137,7 @@ impl Rounds {
     /// What the round before has left, and what was answered to its questions.
     pub(crate) fn step(&self) -> Option<(Value, Map<String, Value>)> {
         let inner = self.lock();
-        let state = inner.memory.step.clone()?;
+        let (state,) = inner.memory.step.clone()?;
         let answers = inner.memory.answers.iter();
         let answers = answers.map(|(name, (_, answer))| (name.clone(), answer.clone()));
         Some((state, answers.collect()))
@@ -147,7 +147,7 @@ impl Rounds {
     pub(crate) async fn end_step(&self, state: Value, questions: Named<InputRequest>) -> RunOver {
         {
             let mut inner = self.lock();
-            inner.memory.step = Some(state);
+            inner.memory.step = Some((state,));
             inner.memory.answers.clear();
             inner.asked = questions;
             inner.step_over = true;
@@ -188,10 +188,11 @@ impl Rounds {
         let _over = self.over.clone().drop_guard();
         let mut handler = pin!(handler);
         let done = poll_fn(|task| {
-            if let Poll::Ready(done) = handler.as_mut().poll(task) {
+            let polled = handler.as_mut().poll(task);
+            let mut inner = self.lock();
+            if let (Poll::Ready(done), None) = (polled, &inner.verdict) {
                 return Poll::Ready(Some(done));
             }
-            let mut inner = self.lock();
             let asked = inner.step_over || !inner.asked.is_empty();
             let asked = asked && inner.computing.is_empty();
             match inner.verdict.is_some() || asked {
