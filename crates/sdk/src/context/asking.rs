@@ -25,7 +25,7 @@ use super::Context;
 use crate::Error;
 use crate::driver::BoxFuture;
 use crate::form::form_of;
-use crate::server::RunOver;
+use crate::server::NoAnswer;
 
 impl Context {
     /// Asks the person behind the client to fill in a form, whose fields are those of `T`: texts,
@@ -181,7 +181,8 @@ impl Context {
     /// }
     /// ```
     ///
-    /// On the legacy wire there is one run; within it, too, each key is computed once.
+    /// On the legacy wire there is one run; within it, too, each key is computed once. What is computed
+    /// cannot ask the client anything: ask first, and compute then.
     ///
     /// # Cancel safety
     ///
@@ -198,7 +199,7 @@ impl Context {
         match rounds.once(key).await {
             Ok(known) => serde_json::from_value(known).map_err(InputError::unwritten),
             Err(computing) => {
-                let computed = compute().await;
+                let computed = computing.run(compute()).await;
                 let value = serde_json::to_value(&computed).map_err(InputError::unwritten)?;
                 computing.keep(value);
                 Ok(computed)
@@ -356,7 +357,10 @@ impl<T> Asking<T> {
         let question = question.map_err(InputError::unwritten)?;
         let name = self.name.clone();
         let answer = rounds.answer(self.name, question).await;
-        let answer = answer.map_err(|RunOver| InputError(Kind::Over))?;
+        let answer = answer.map_err(|why| match why {
+            NoAnswer::RunOver => InputError(Kind::Over),
+            NoAnswer::InsideOnce => InputError(Kind::InsideOnce),
+        })?;
         match (self.read)(answer) {
             Ok(answer) => Ok(answer),
             Err(Read::Answer(kind)) => Err(InputError(kind)),
@@ -530,6 +534,7 @@ enum Kind {
     Unwritten(serde_json::Error),
     Refused(ErrorObject),
     Over,
+    InsideOnce,
     NotHere,
 }
 
@@ -589,6 +594,7 @@ impl fmt::Display for InputError {
             Kind::Unwritten(_) => f.write_str("this cannot be written as JSON"),
             Kind::Refused(error) => write!(f, "refused: {error}"),
             Kind::Over => f.write_str("the request, or this round of it, is over"),
+            Kind::InsideOnce => f.write_str("what is computed once cannot ask: ask first"),
             Kind::NotHere => f.write_str("only tools, prompts and resources can ask"),
         }
     }

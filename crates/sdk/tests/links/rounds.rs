@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use belay::types::modern::SubscriptionFilter;
-use belay::{Context, InputError, Prompt, Server, StateKey, Tool, ToolError};
+use belay::{
+    Context, InputError, Prompt, Questions, Round, Server, StateKey, Step, Tool, ToolError,
+};
 use belay_testkit::{Peer, until};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -272,6 +274,39 @@ async fn once_is_once() {
         .await;
     assert_eq!(text(&done), "Ada 1 1");
     assert_eq!(charged.load(Ordering::SeqCst), 1);
+}
+
+/// A state that is nothing is a state.
+#[tokio::test]
+async fn rounds_that_leave_nothing_behind_go_on() {
+    let tool = Tool::in_steps("ask", |_: Context, (): (), round: Round<()>| async move {
+        match round.elicited::<Name>("who") {
+            None => Ok(Step::Ask(Questions::new(()).elicit::<Name>("who", "Who?"))),
+            Some(name) => Ok::<_, InputError>(Step::Done(name?.name)),
+        }
+    });
+    let mut desk = Desk::new(&Server::new("test", "1").tool(tool));
+    let asked = desk.call(json!({ "name": "ask" })).await;
+    let answer = json!({
+        "name": "ask", "requestState": asked["result"]["requestState"],
+        "inputResponses": { "who": accept("Ada") }
+    });
+    assert_eq!(text(&desk.call(answer).await), "Ada");
+}
+
+#[tokio::test]
+async fn what_is_computed_once_cannot_ask() {
+    let tool = Tool::new("ask", |cx: Context, (): ()| async move {
+        let asked = cx.once("name", || async {
+            let name = cx.elicit::<Name>("Who?").await;
+            name.map(|name| name.name)
+                .map_err(|error| error.to_string())
+        });
+        asked.await?.map_err(ToolError::new)
+    });
+    let mut desk = Desk::new(&Server::new("test", "1").tool(tool));
+    let answer = desk.call(json!({ "name": "ask" })).await;
+    assert_eq!(text(&answer), "what is computed once cannot ask: ask first");
 }
 
 /// A thread that waits for an answer does not wait for ever.

@@ -48,9 +48,14 @@ pub(crate) struct Rounds {
     over: CancellationToken,
 }
 
-/// Why there is no answer: the run that asked is over, and with it the request, or this round of it.
+/// Why there is no answer.
 #[derive(Debug)]
-pub(crate) struct RunOver;
+pub(crate) enum NoAnswer {
+    /// The run that asked is over, and with it the request, or this round of it.
+    RunOver,
+    /// What asks is to be computed once, and would be computed again in the next round.
+    InsideOnce,
+}
 
 #[derive(Default)]
 struct Inner {
@@ -65,6 +70,8 @@ struct Inner {
     names: BTreeSet<String>,
     /// What is being computed, which must not be computed twice: the round does not end before.
     computing: BTreeSet<String>,
+    /// That is what runs at this moment.
+    polling_once: bool,
     /// A round that can be seen is over, with questions or without.
     step_over: bool,
     /// The request ends so, whatever its handler does.
@@ -116,22 +123,27 @@ impl Rounds {
         &self,
         name: Option<String>,
         question: InputRequest,
-    ) -> Result<Value, RunOver> {
-        let answer = self.lock().answer(name, question);
+    ) -> Result<Value, NoAnswer> {
+        let answer = {
+            let mut inner = self.lock();
+            if inner.polling_once {
+                return Err(NoAnswer::InsideOnce);
+            }
+            inner.answer(name, question)
+        };
         match answer {
             Some(answer) => Ok(answer),
             None => {
                 self.over.cancelled().await;
-                Err(RunOver)
+                Err(NoAnswer::RunOver)
             }
         }
     }
 
     /// Ends the request, whatever its handler does.
-    pub(crate) async fn end(&self, error: ErrorObject) -> RunOver {
+    pub(crate) async fn end(&self, error: ErrorObject) {
         self.lock().end(error);
         self.over.cancelled().await;
-        RunOver
     }
 
     /// What the round before has left, and what was answered to its questions.
@@ -144,7 +156,7 @@ impl Rounds {
     }
 
     /// Ends a round that can be seen. What was answered before is the handler's to keep.
-    pub(crate) async fn end_step(&self, state: Value, questions: Named<InputRequest>) -> RunOver {
+    pub(crate) async fn end_step(&self, state: Value, questions: Named<InputRequest>) {
         {
             let mut inner = self.lock();
             inner.memory.step = Some((state,));
@@ -154,7 +166,6 @@ impl Rounds {
             inner.wake();
         }
         self.over.cancelled().await;
-        RunOver
     }
 
     /// What is known under a key, from an earlier round or from this one; else it is to be computed,
@@ -321,6 +332,17 @@ pub(crate) struct Computing<'a> {
 }
 
 impl Computing<'_> {
+    /// Computes it. Whoever asks something meanwhile, from within, is told that this cannot be.
+    pub(crate) async fn run<T>(&self, compute: impl Future<Output = T>) -> T {
+        let mut compute = pin!(compute);
+        poll_fn(|task| {
+            let before = std::mem::replace(&mut self.rounds.lock().polling_once, true);
+            let _after = OnDrop(|| self.rounds.lock().polling_once = before);
+            compute.as_mut().poll(task)
+        })
+        .await
+    }
+
     /// Keeps what was computed.
     pub(crate) fn keep(self, value: Value) {
         let mut inner = self.rounds.lock();
@@ -335,6 +357,15 @@ impl Drop for Computing<'_> {
         inner.wake();
         drop(inner);
         self.rounds.computed.notify_waiters();
+    }
+}
+
+/// Even if what runs panics.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 
