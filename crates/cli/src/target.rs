@@ -275,20 +275,13 @@ fn is_url(name: &str) -> bool {
 impl Connected<'_> {
     /// All tools of the server. What stands in the way has been told.
     pub(crate) async fn tools(&self) -> Result<Vec<Tool>, Code> {
-        let Target { max_time, json, .. } = self.target;
-        match timeout(self.time_left(), self.client.list_all_tools()).await {
-            Ok(Ok(tools)) => Ok(tools),
-            Ok(Err(error)) => Err(output::fail(&error, *json)),
-            Err(_) => {
-                let what = "the server did not list its tools";
-                Err(output::out_of_time(*max_time, what, *json))
-            }
-        }
+        self.listed("tools", self.client.list_all_tools()).await
     }
 
     /// A list of the server's, within the time there is. What stands in the way has been told.
     pub(crate) async fn listed<T>(
         &self,
+        what: &str,
         listing: impl Future<Output = Result<Vec<T>, belay::Error>>,
     ) -> Result<Vec<T>, Code> {
         let Target { max_time, json, .. } = self.target;
@@ -296,8 +289,8 @@ impl Connected<'_> {
             Ok(Ok(listed)) => Ok(listed),
             Ok(Err(error)) => Err(output::fail(&error, *json)),
             Err(_) => {
-                let what = "the server did not list what it has";
-                Err(output::out_of_time(*max_time, what, *json))
+                let what = format!("the server did not list its {what}");
+                Err(output::out_of_time(*max_time, &what, *json))
             }
         }
     }

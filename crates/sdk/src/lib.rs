@@ -82,6 +82,8 @@ mod form;
 pub mod guide;
 #[cfg(any(feature = "client", feature = "server"))]
 pub mod layers;
+#[cfg(any(feature = "server", feature = "validate"))]
+mod percent;
 mod principal;
 #[cfg(feature = "validate")]
 mod schema;

@@ -18,6 +18,8 @@ use std::fmt;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Map, Value};
 
+use crate::percent::decoded;
+
 /// A schema may be nested so deep.
 const DEPTH: usize = 64;
 /// And have so many parts.
@@ -36,6 +38,10 @@ const NOT_UNDERSTOOD: [&str; 5] = [
 ];
 
 /// A JSON Schema (2020-12 unless it says otherwise; draft 4, 6, 7 and 2019-09 are understood, too).
+///
+/// What cannot be bounded beforehand is not understood, and makes a schema one that cannot be used:
+/// `unevaluatedProperties`, `unevaluatedItems`, `dependencies`, `$dynamicRef`, `$recursiveRef`, parts with
+/// an id of their own, and references to elsewhere. Formats are not checked.
 ///
 /// ```
 /// use belay::Schema;
@@ -139,7 +145,7 @@ impl Schema {
     fn named(&self, reference: &str) -> Option<&Value> {
         let fragment = reference.strip_prefix('#')?;
         if fragment.is_empty() || fragment.starts_with('/') {
-            let pointer = percent_decoded(fragment)?;
+            let pointer = decoded(fragment)?;
             return self.schema.pointer(&pointer);
         }
         let mut part = &self.schema;
@@ -249,21 +255,6 @@ fn foreign_reference(members: &Map<String, Value>) -> Option<String> {
         }
     }
     None
-}
-
-fn percent_decoded(fragment: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let mut digit = || char::from(rest.next()?).to_digit(16);
-                u8::try_from(digit()? * 16 + digit()?).ok()?
-            }
-            other => other,
-        });
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// Counts the work of holding a value against a schema, at most: as if no branch were ever cut short.

@@ -51,7 +51,10 @@ impl Prompt {
 
     async fn get(&self, server: &Connected<'_>, words: &[String]) -> Code {
         let json = self.target.json;
-        let prompts = match server.listed(server.client.list_all_prompts()).await {
+        let prompts = match server
+            .listed("prompts", server.client.list_all_prompts())
+            .await
+        {
             Ok(prompts) => prompts,
             Err(code) => return code,
         };

@@ -86,7 +86,10 @@ impl Read {
 
     async fn list(&self, server: &Connected<'_>) -> Code {
         let json = self.target.json;
-        let resources = match server.listed(server.client.list_all_resources()).await {
+        let resources = match server
+            .listed("resources", server.client.list_all_resources())
+            .await
+        {
             Ok(resources) => resources,
             Err(code) => return code,
         };
@@ -97,7 +100,7 @@ impl Read {
                 listed => listed,
             }
         };
-        let templates = match server.listed(templates).await {
+        let templates = match server.listed("templates", templates).await {
             Ok(templates) => templates,
             Err(code) => return code,
         };

@@ -1,10 +1,9 @@
 //! `elicitation/create`: the person behind the client is asked.
 
-use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::kinds::of_kind;
 use super::meta::UniqueKeys;
 use super::{FormSchema, Request};
 
@@ -50,10 +49,13 @@ impl ElicitParams {
 
 impl<'de> Deserialize<'de> for ElicitParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        fn read<T: DeserializeOwned, E: serde::de::Error>(map: Map<String, Value>) -> Result<T, E> {
+            T::deserialize(Value::Object(map)).map_err(E::custom)
+        }
         let map = deserializer.deserialize_map(UniqueKeys)?;
         match map.get("mode").and_then(Value::as_str) {
-            None | Some("form") => of_kind(map).map(Self::Form),
-            Some("url") => of_kind(map).map(Self::Url),
+            None | Some("form") => read(map).map(Self::Form),
+            Some("url") => read(map).map(Self::Url),
             Some(other) => {
                 let problem = format!("`mode`: unknown mode {other:?}, expected `form` or `url`");
                 Err(D::Error::custom(problem))

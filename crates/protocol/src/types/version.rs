@@ -70,6 +70,11 @@ impl ProtocolVersion {
         self == Self::V2025_11_25
     }
 
+    /// Whether a form says that it is one, and has choices with titles, lists and defaults.
+    pub fn has_elicitation_modes(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
     /// The date that names it on the wire.
     pub fn as_str(self) -> &'static str {
         match self {

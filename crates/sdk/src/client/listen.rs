@@ -82,7 +82,8 @@ enum State {
 pub enum ListenEnd {
     /// The server has ended it, in good order.
     Finished,
-    /// The connection is gone for good, or the server refused to go on.
+    /// The connection is gone for good, the stream was lost too often in a row, or the server refused
+    /// to go on.
     Failed(Error),
 }
 

@@ -12,9 +12,8 @@ use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::modern::{InputRequest, MissingCapabilityData};
 use belay_protocol::types::{
     ClientCapabilities, CreateMessage, CreateMessageParams, CreateMessageResult, Elicit,
-    ElicitAction, ElicitParams, ElicitResult, ElicitationCapability, Era, Extra, ListCapability,
-    ListRoots, ListRootsParams, ListRootsResult, Named, ProtocolVersion, Request as Typed, Root,
-    SamplingCapability, error_code,
+    ElicitAction, ElicitParams, ElicitResult, Era, ListRoots, ListRootsParams, ListRootsResult,
+    Named, Request as Typed, Root, error_code,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,7 +21,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Context;
-use crate::Error;
+use super::input_error::{InputError, Kind};
+use super::questions::{legacy, missing, names, needs};
 use crate::driver::BoxFuture;
 use crate::form::form_of;
 use crate::server::NoAnswer;
@@ -66,20 +66,7 @@ impl Context {
         let params = form_of::<T>()
             .map(|form| ElicitParams::form(message, form))
             .map_err(|problem| InputError(Kind::Form(problem)));
-        self.ask::<Elicit, T>(params, |result| match result.action {
-            ElicitAction::Accept => {
-                let content = Value::Object(result.content.unwrap_or_default());
-                serde_path_to_error::deserialize(content).map_err(|error| {
-                    let problem = error.inner().to_string();
-                    Read::Unfit(match error.path().to_string().as_str() {
-                        "." => problem,
-                        path => format!("`{path}`: {problem}"),
-                    })
-                })
-            }
-            ElicitAction::Decline => Err(Read::Answer(Kind::Declined)),
-            _ => Err(Read::Answer(Kind::Dismissed)),
-        })
+        self.ask::<Elicit, T>(params, filled_in)
     }
 
     /// Asks the person behind the client, by hand: a form of one's own, or a page to visit. Whatever
@@ -309,12 +296,39 @@ pub struct Asking<T> {
     read: Box<dyn FnOnce(Value) -> Result<T, Read> + Send>,
 }
 
+/// What was filled in, if it was.
+pub(crate) fn filled_in<T: DeserializeOwned>(result: ElicitResult) -> Result<T, Read> {
+    match result.action {
+        ElicitAction::Accept => {
+            let content = Value::Object(result.content.unwrap_or_default());
+            serde_path_to_error::deserialize(content).map_err(|error| {
+                let problem = error.inner().to_string();
+                Read::Unfit(match error.path().to_string().as_str() {
+                    "." => problem,
+                    path => format!("`{path}`: {problem}"),
+                })
+            })
+        }
+        ElicitAction::Decline => Err(Read::Answer(Kind::Declined)),
+        _ => Err(Read::Answer(Kind::Dismissed)),
+    }
+}
+
 /// What was read of an answer.
-enum Read {
+pub(crate) enum Read {
     /// It is one, but not a good one.
     Answer(Kind),
     /// It is none.
     Unfit(String),
+}
+
+impl From<Read> for InputError {
+    fn from(read: Read) -> Self {
+        match read {
+            Read::Answer(kind) => Self(kind),
+            Read::Unfit(problem) => Self(Kind::Unfit(problem)),
+        }
+    }
 }
 
 impl<T> Asking<T> {
@@ -345,10 +359,7 @@ impl<T> Asking<T> {
             let answer = call
                 .await
                 .map_err(|error| InputError(Kind::Failed(error)))?;
-            return (self.read)(answer).map_err(|read| match read {
-                Read::Answer(kind) => InputError(kind),
-                Read::Unfit(problem) => InputError(Kind::Unfit(problem)),
-            });
+            return (self.read)(answer).map_err(InputError::from);
         }
         let Some(rounds) = cx.rounds() else {
             return Err(InputError(Kind::NotHere));
@@ -389,223 +400,5 @@ impl<T> fmt::Debug for Asking<T> {
         f.debug_struct("Asking")
             .field("method", &self.method)
             .finish_non_exhaustive()
-    }
-}
-
-/// Older revisions have no modes, and the one that has them names each visit.
-fn legacy(mut params: Value, version: ProtocolVersion) -> Value {
-    if let Some(params) = params.as_object_mut() {
-        match params.get("mode").and_then(Value::as_str) {
-            Some("form") if version != ProtocolVersion::V2025_11_25 => {
-                params.shift_remove("mode");
-                let fields = params.get_mut("requestedSchema");
-                let fields = fields.and_then(|schema| schema.get_mut("properties"));
-                for field in fields.and_then(Value::as_object_mut).into_iter().flatten() {
-                    if let Some(field) = field.1.as_object_mut() {
-                        plain_field(field);
-                    }
-                }
-            }
-            Some("url") => {
-                let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                let id = params.entry("elicitationId");
-                id.or_insert_with(|| format!("elicitation-{number}").into());
-            }
-            _ => {}
-        }
-    }
-    params
-}
-
-/// A field as 2025-06-18 knows it: choices have names beside them, and only a yes or no can be
-/// proposed.
-fn plain_field(field: &mut serde_json::Map<String, Value>) {
-    if let Some(Value::Array(options)) = field.shift_remove("oneOf") {
-        let member = |name: &str| -> Value {
-            let members = options.iter().filter_map(|option| option.get(name));
-            members.cloned().collect()
-        };
-        let (values, titles) = (member("const"), member("title"));
-        field.insert("enum".into(), values);
-        field.insert("enumNames".into(), titles);
-    }
-    if field.get("type").and_then(Value::as_str) != Some("boolean") {
-        field.shift_remove("default");
-    }
-}
-
-static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
-
-/// What a client must be able to do to be asked this.
-fn needs(method: &str) -> fn(&Value) -> ClientCapabilities {
-    match method {
-        Elicit::METHOD => |params| {
-            let mut elicitation = ElicitationCapability::new();
-            match params.get("mode").and_then(Value::as_str) {
-                Some("url") => elicitation.url = Some(Extra::new()),
-                _ => elicitation.form = Some(Extra::new()),
-            }
-            let mut needed = ClientCapabilities::new();
-            needed.elicitation = Some(elicitation);
-            needed
-        },
-        CreateMessage::METHOD => |params| {
-            let mut sampling = SamplingCapability::new();
-            if params.get("tools").is_some() || params.get("toolChoice").is_some() {
-                sampling.tools = Some(Extra::new());
-            }
-            let mut needed = ClientCapabilities::new();
-            needed.sampling = Some(sampling);
-            needed
-        },
-        _ => |_| {
-            let mut needed = ClientCapabilities::new();
-            needed.roots = Some(ListCapability::new());
-            needed
-        },
-    }
-}
-
-/// What of it a client has not declared.
-fn missing(
-    needed: &ClientCapabilities,
-    declared: &ClientCapabilities,
-) -> Option<ClientCapabilities> {
-    let mut missing = ClientCapabilities::new();
-    if needed.roots.is_some() && declared.roots.is_none() {
-        missing.roots.clone_from(&needed.roots);
-    }
-    if let Some(sampling) = &needed.sampling {
-        let declared = declared.sampling.as_ref();
-        let tools = sampling.tools.is_none() || declared.is_some_and(|it| it.tools.is_some());
-        if declared.is_none() || !tools {
-            missing.sampling = Some(sampling.clone());
-        }
-    }
-    if let Some(elicitation) = &needed.elicitation {
-        let can = declared.elicitation.as_ref().is_some_and(|declared| {
-            match elicitation.url.is_some() {
-                true => declared.url.is_some(),
-                // Neither mode named means a form.
-                false => declared.form.is_some() || declared.url.is_none(),
-            }
-        });
-        if !can {
-            let mut elicitation = elicitation.clone();
-            // That is how clients say so that know of no modes.
-            elicitation.form = None;
-            missing.elicitation = Some(elicitation);
-        }
-    }
-    (missing != ClientCapabilities::new()).then_some(missing)
-}
-
-fn names(missing: &ClientCapabilities) -> Vec<String> {
-    let named = [
-        ("`roots`", missing.roots.is_some()),
-        ("`sampling`", missing.sampling.is_some()),
-        ("`elicitation`", missing.elicitation.is_some()),
-    ];
-    let missing = named.into_iter().filter(|(_, missing)| *missing);
-    missing.map(|(name, _)| name.to_owned()).collect()
-}
-
-/// Why a question was not answered.
-///
-/// ```
-/// # fn handle(error: belay::InputError) {
-/// if error.is_declined() {
-///     // the person said no
-/// } else if error.is_dismissed() {
-///     // the person went away; perhaps ask again later
-/// }
-/// # }
-/// ```
-#[derive(Debug)]
-pub struct InputError(Kind);
-
-#[derive(Debug)]
-enum Kind {
-    Declined,
-    Dismissed,
-    Failed(Error),
-    Unfit(String),
-    Form(String),
-    Unwritten(serde_json::Error),
-    Refused(ErrorObject),
-    Over,
-    InsideOnce,
-    NotHere,
-}
-
-impl InputError {
-    /// Whether the person said no.
-    pub fn is_declined(&self) -> bool {
-        matches!(self.0, Kind::Declined)
-    }
-
-    /// Whether the person went away without an answer.
-    pub fn is_dismissed(&self) -> bool {
-        matches!(self.0, Kind::Dismissed)
-    }
-
-    /// How the request for it ended, if it was one and gave no answer. Legacy only.
-    pub fn error(&self) -> Option<&Error> {
-        match &self.0 {
-            Kind::Failed(error) => Some(error),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn unwritten(error: serde_json::Error) -> Self {
-        Self(Kind::Unwritten(error))
-    }
-
-    pub(crate) fn unfit(problem: String) -> Self {
-        Self(Kind::Unfit(problem))
-    }
-
-    pub(crate) fn form(problem: String) -> Self {
-        Self(Kind::Form(problem))
-    }
-
-    pub(crate) fn failed(error: Error) -> Self {
-        Self(Kind::Failed(error))
-    }
-
-    pub(crate) fn declined() -> Self {
-        Self(Kind::Declined)
-    }
-
-    pub(crate) fn dismissed() -> Self {
-        Self(Kind::Dismissed)
-    }
-}
-
-/// This level only; the cause is in `source()`.
-impl fmt::Display for InputError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Kind::Declined => f.write_str("the user said no"),
-            Kind::Dismissed => f.write_str("the user did not answer"),
-            Kind::Failed(_) => f.write_str("the client could not be asked"),
-            Kind::Unfit(problem) => write!(f, "the client's answer does not fit: {problem}"),
-            Kind::Form(problem) => write!(f, "this type cannot be a form: {problem}"),
-            Kind::Unwritten(_) => f.write_str("this cannot be written as JSON"),
-            Kind::Refused(error) => write!(f, "refused: {error}"),
-            Kind::Over => f.write_str("the request, or this round of it, is over"),
-            Kind::InsideOnce => f.write_str("what is computed once cannot ask: ask first"),
-            Kind::NotHere => f.write_str("only tools, prompts and resources can ask"),
-        }
-    }
-}
-
-impl std::error::Error for InputError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.0 {
-            Kind::Failed(error) => Some(error),
-            Kind::Unwritten(error) => Some(error),
-            _ => None,
-        }
     }
 }

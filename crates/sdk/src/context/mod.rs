@@ -2,6 +2,10 @@
 
 #[cfg(feature = "server")]
 mod asking;
+#[cfg(feature = "server")]
+mod input_error;
+#[cfg(feature = "server")]
+mod questions;
 
 use std::any::{Any, TypeId};
 use std::future::Future;
@@ -27,7 +31,11 @@ use crate::server::{Rounds, Service, Standing};
 use crate::{Call, Principal};
 
 #[cfg(feature = "server")]
-pub use asking::{Asking, InputError};
+pub use asking::Asking;
+#[cfg(feature = "server")]
+pub(crate) use asking::filled_in;
+#[cfg(feature = "server")]
+pub use input_error::InputError;
 
 /// A request that is being handled: who asks, whether they still wait, and how to speak to them.
 ///

@@ -22,10 +22,10 @@
 //! In the modern era that is `subscriptions/listen`, in the legacy one `resources/subscribe` and what a
 //! server tells unasked. A change says *that* something changed, so the same change waits once, however
 //! often it happened; if more happens than anybody looks at, that is told as
-//! [`Change::Lagged`](crate::Change::Lagged). A stream that is lost is opened again as soon as there is
-//! a connection: [`Change::Restored`](crate::Change::Restored). It ends for good when the server says so,
-//! or when there will be no connection any more; [`Subscription::end`](crate::Subscription::end) tells
-//! which. Dropping it ends it on the server, too.
+//! [`Change::Lagged`](crate::Change::Lagged). A stream that is lost is opened again:
+//! [`Change::Restored`](crate::Change::Restored). It ends for good when the server says so, when there
+//! will be no connection any more, or when it was lost eight times in a row (some twelve seconds, if the
+//! server cannot be reached); [`Subscription::end`](crate::Subscription::end) tells which. Dropping it ends it on the server, too.
 //!
 //! The other side says what changes, and whoever listens is told:
 //!

@@ -6,8 +6,8 @@ use tracing::{Instrument, Span};
 
 use super::names;
 
-/// A `tracing` span around each request, on either side, named after its method. The field `end` says
-/// how it ended, whatever ended it: a handler that was dropped because its caller is gone leaves a
+/// A `tracing` span around each request, on either side, called `mcp`. The field `end` says how it
+/// ended, whatever ended it: a handler that was dropped because its caller is gone leaves a
 /// span that says so.
 ///
 /// The names of the fields are in [`names`]: those of OpenTelemetry's conventions for MCP, where they

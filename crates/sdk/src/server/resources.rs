@@ -9,7 +9,7 @@ use belay_protocol::types::legacy::SubscribeParams;
 use belay_protocol::types::{
     Annotations, CacheScope, Completion, EmptyResult, Era, Icon, ListResourceTemplatesResult,
     ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource as Description,
-    ResourceContents, ResourceTemplate as TemplateDescription, error_code,
+    ResourceTemplate as TemplateDescription, error_code,
 };
 use serde::de::DeserializeOwned;
 
@@ -17,6 +17,7 @@ use super::caching::CacheHint;
 use super::catalogue::{Catalogue, Offer};
 use super::changes::{Changes, List};
 use super::completion::{Completer, Completers, Typed};
+use super::contents::{Contents, IntoContents};
 use super::failure::{Failure, not_found};
 use super::strings;
 use super::uri_template::UriTemplate;
@@ -34,7 +35,7 @@ use crate::driver::BoxFuture;
 /// });
 /// ```
 ///
-/// A handler gives a `String` for text, a `Vec<u8>` for bytes, [`ResourceContents`] of its own or
+/// A handler gives a `String` for text, a `Vec<u8>` for bytes, `ResourceContents` of its own or
 /// several, an `Option` of one of these, which is not found if there is none, or a `Result` with a
 /// [`Failure`].
 #[derive(Clone)]
@@ -280,86 +281,6 @@ impl std::fmt::Debug for ResourceTemplate {
         f.debug_tuple("ResourceTemplate")
             .field(&self.key())
             .finish()
-    }
-}
-
-/// What a handler of a resource gave.
-#[derive(Debug)]
-pub struct Contents(Vec<Content>);
-
-#[derive(Debug)]
-enum Content {
-    Text(String),
-    Bytes(Vec<u8>),
-    Whole(Box<ResourceContents>),
-}
-
-impl Contents {
-    fn of(self, uri: &str, mime_type: Option<&str>) -> Vec<ResourceContents> {
-        let whole = |content| {
-            let mut contents = match content {
-                Content::Text(text) => ResourceContents::text(uri, text),
-                Content::Bytes(bytes) => ResourceContents::bytes(uri, bytes),
-                Content::Whole(contents) => return *contents,
-            };
-            contents.mime_type = mime_type.map(str::to_owned);
-            contents
-        };
-        self.0.into_iter().map(whole).collect()
-    }
-}
-
-/// Something that can be what a resource holds.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be what a resource holds",
-    label = "what a resource holds",
-    note = "give a `String`, a `Vec<u8>`, `ResourceContents` or several of them, an `Option` of one of these, or a `Result` with a `belay::Failure`"
-)]
-pub trait IntoContents {
-    /// What it holds.
-    fn into_contents(self) -> Result<Contents, Failure>;
-}
-
-impl IntoContents for String {
-    fn into_contents(self) -> Result<Contents, Failure> {
-        Ok(Contents(vec![Content::Text(self)]))
-    }
-}
-
-impl IntoContents for &str {
-    fn into_contents(self) -> Result<Contents, Failure> {
-        self.to_owned().into_contents()
-    }
-}
-
-impl IntoContents for Vec<u8> {
-    fn into_contents(self) -> Result<Contents, Failure> {
-        Ok(Contents(vec![Content::Bytes(self)]))
-    }
-}
-
-impl IntoContents for ResourceContents {
-    fn into_contents(self) -> Result<Contents, Failure> {
-        Ok(Contents(vec![Content::Whole(Box::new(self))]))
-    }
-}
-
-impl IntoContents for Vec<ResourceContents> {
-    fn into_contents(self) -> Result<Contents, Failure> {
-        let whole = |contents| Content::Whole(Box::new(contents));
-        Ok(Contents(self.into_iter().map(whole).collect()))
-    }
-}
-
-impl<T: IntoContents> IntoContents for Option<T> {
-    fn into_contents(self) -> Result<Contents, Failure> {
-        self.ok_or_else(Failure::not_found)?.into_contents()
-    }
-}
-
-impl<T: IntoContents, E: Into<Failure>> IntoContents for Result<T, E> {
-    fn into_contents(self) -> Result<Contents, Failure> {
-        self.map_err(Into::into)?.into_contents()
     }
 }
 

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 
 use belay_protocol::types::modern::InputRequest;
 use belay_protocol::types::{
-    CreateMessage, CreateMessageParams, CreateMessageResult, Elicit, ElicitAction, ElicitParams,
-    ElicitResult, Era, ListRoots, ListRootsParams, ListRootsResult, Named, Request as Typed, Root,
+    CreateMessage, CreateMessageParams, CreateMessageResult, Elicit, ElicitParams, ElicitResult,
+    Era, ListRoots, ListRootsParams, ListRootsResult, Named, Request as Typed, Root,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::reply::IntoToolResult;
 use super::tools::Tool;
-use crate::context::{Context, InputError};
+use crate::context::{Context, InputError, filled_in};
 use crate::form_of;
 
 /// What a round begins with: what the one before has left, and what was answered.
@@ -39,15 +39,7 @@ impl<S> Round<S> {
     /// What the person filled in under this name. `None` if nobody has answered: ask again.
     pub fn elicited<T: DeserializeOwned>(&self, name: &str) -> Option<Result<T, InputError>> {
         let answer = self.answer::<Elicit>(name)?;
-        Some(answer.and_then(|result: ElicitResult| match result.action {
-            ElicitAction::Accept => {
-                let content = Value::Object(result.content.unwrap_or_default());
-                serde_json::from_value(content)
-                    .map_err(|error| InputError::unfit(error.to_string()))
-            }
-            ElicitAction::Decline => Err(InputError::declined()),
-            _ => Err(InputError::dismissed()),
-        }))
+        Some(answer.and_then(|result: ElicitResult| filled_in(result).map_err(InputError::from)))
     }
 
     /// What the model said under this name.

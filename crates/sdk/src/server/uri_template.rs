@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::percent::decoded;
+
 /// A pattern such as `file:///{+path}` or `search://items{?q,limit}`.
 ///
 /// | in the pattern | stands for |
@@ -225,31 +227,6 @@ impl UriTemplate {
         }
         begins
     }
-}
-
-/// Without its percent signs; `None` if what they hide is no text.
-fn decoded(text: &str) -> Option<Cow<'_, str>> {
-    if !text.contains('%') {
-        return Some(Cow::Borrowed(text));
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        match (first, after) {
-            (b'%', [high, low, after @ ..]) => {
-                let digit = |byte: &u8| char::from(*byte).to_digit(16);
-                let byte = digit(high)? * 16 + digit(low)?;
-                bytes.push(u8::try_from(byte).ok()?);
-                rest = after;
-            }
-            (b'%', _) => return None,
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]

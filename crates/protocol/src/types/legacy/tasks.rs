@@ -122,32 +122,7 @@ impl Request for CancelTask {
     type Result = Task;
 }
 
-record! {
-    /// A task has come further.
-    pub struct TaskStatusParams {
-        required {
-            /// What it is called by.
-            task_id: String = "taskId",
-            /// How far it is.
-            status: TaskStatus = "status",
-            /// When it began, in ISO 8601.
-            created_at: String = "createdAt",
-            /// When it last changed, in ISO 8601.
-            last_updated_at: String = "lastUpdatedAt",
-        }
-        optional {
-            /// What is being done, for a person.
-            status_message: String = "statusMessage",
-            /// After how many milliseconds to ask again.
-            poll_interval: u64 = "pollInterval",
-        }
-        anything {
-            /// For how many milliseconds it is kept; `null` is for ever.
-            ttl = "ttl",
-        }
-    }
-}
-
-impl Notification for TaskStatusParams {
+/// A task has come further: it is told as it is.
+impl Notification for Task {
     const METHOD: &'static str = "notifications/tasks/status";
 }

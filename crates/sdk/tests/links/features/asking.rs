@@ -91,13 +91,9 @@ pub(super) async fn two_at_once(it: Connected) {
     assert_eq!(it.say("both", json!({})).await.unwrap(), "Ada and Alan");
     assert_eq!(it.guests.asked(), 2);
     if it.wire.era() == Era::Modern {
-        // The list of tools, and two rounds.
+        // The probe, the question, and the answer.
         let calls = it.client.ledger().calls;
-        assert_eq!(
-            calls.started(),
-            3,
-            "probe, and one round for both: {calls:?}"
-        );
+        assert_eq!(calls.started(), 3, "one round for both: {calls:?}");
     }
 }
 

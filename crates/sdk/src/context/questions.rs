@@ -1,0 +1,125 @@
+//! Questions: what a client must be able to do to be asked them, and how older revisions write them.
+
+use belay_protocol::types::{
+    ClientCapabilities, CreateMessage, Elicit, ElicitationCapability, Extra, ListCapability,
+    ProtocolVersion, Request as _, SamplingCapability,
+};
+use serde_json::Value;
+
+/// What a client must be able to do to be asked this.
+pub(super) fn needs(method: &str) -> fn(&Value) -> ClientCapabilities {
+    match method {
+        Elicit::METHOD => |params| {
+            let mut elicitation = ElicitationCapability::new();
+            match params.get("mode").and_then(Value::as_str) {
+                Some("url") => elicitation.url = Some(Extra::new()),
+                _ => elicitation.form = Some(Extra::new()),
+            }
+            let mut needed = ClientCapabilities::new();
+            needed.elicitation = Some(elicitation);
+            needed
+        },
+        CreateMessage::METHOD => |params| {
+            let mut sampling = SamplingCapability::new();
+            if params.get("tools").is_some() || params.get("toolChoice").is_some() {
+                sampling.tools = Some(Extra::new());
+            }
+            let mut needed = ClientCapabilities::new();
+            needed.sampling = Some(sampling);
+            needed
+        },
+        _ => |_| {
+            let mut needed = ClientCapabilities::new();
+            needed.roots = Some(ListCapability::new());
+            needed
+        },
+    }
+}
+
+/// What of it a client has not declared.
+pub(super) fn missing(
+    needed: &ClientCapabilities,
+    declared: &ClientCapabilities,
+) -> Option<ClientCapabilities> {
+    let mut missing = ClientCapabilities::new();
+    if needed.roots.is_some() && declared.roots.is_none() {
+        missing.roots.clone_from(&needed.roots);
+    }
+    if let Some(sampling) = &needed.sampling {
+        let declared = declared.sampling.as_ref();
+        let tools = sampling.tools.is_none() || declared.is_some_and(|it| it.tools.is_some());
+        if declared.is_none() || !tools {
+            missing.sampling = Some(sampling.clone());
+        }
+    }
+    if let Some(elicitation) = &needed.elicitation {
+        let can = declared.elicitation.as_ref().is_some_and(|declared| {
+            match elicitation.url.is_some() {
+                true => declared.url.is_some(),
+                // Neither mode named means a form.
+                false => declared.form.is_some() || declared.url.is_none(),
+            }
+        });
+        if !can {
+            let mut elicitation = elicitation.clone();
+            // That is how clients say so that know of no modes.
+            elicitation.form = None;
+            missing.elicitation = Some(elicitation);
+        }
+    }
+    (missing != ClientCapabilities::new()).then_some(missing)
+}
+
+pub(super) fn names(missing: &ClientCapabilities) -> Vec<String> {
+    let named = [
+        ("`roots`", missing.roots.is_some()),
+        ("`sampling`", missing.sampling.is_some()),
+        ("`elicitation`", missing.elicitation.is_some()),
+    ];
+    let missing = named.into_iter().filter(|(_, missing)| *missing);
+    missing.map(|(name, _)| name.to_owned()).collect()
+}
+
+/// Older revisions have no modes, and the one that has them names each visit.
+pub(super) fn legacy(mut params: Value, version: ProtocolVersion) -> Value {
+    if let Some(params) = params.as_object_mut() {
+        match params.get("mode").and_then(Value::as_str) {
+            Some("form") if !version.has_elicitation_modes() => {
+                params.shift_remove("mode");
+                let fields = params.get_mut("requestedSchema");
+                let fields = fields.and_then(|schema| schema.get_mut("properties"));
+                for field in fields.and_then(Value::as_object_mut).into_iter().flatten() {
+                    if let Some(field) = field.1.as_object_mut() {
+                        plain_field(field);
+                    }
+                }
+            }
+            Some("url") => {
+                let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let id = params.entry("elicitationId");
+                id.or_insert_with(|| format!("elicitation-{number}").into());
+            }
+            _ => {}
+        }
+    }
+    params
+}
+
+/// A field as 2025-06-18 knows it: choices have names beside them, and only a yes or no can be
+/// proposed.
+fn plain_field(field: &mut serde_json::Map<String, Value>) {
+    if let Some(Value::Array(options)) = field.shift_remove("oneOf") {
+        let member = |name: &str| -> Value {
+            let members = options.iter().filter_map(|option| option.get(name));
+            members.cloned().collect()
+        };
+        let (values, titles) = (member("const"), member("title"));
+        field.insert("enum".into(), values);
+        field.insert("enumNames".into(), titles);
+    }
+    if field.get("type").and_then(Value::as_str) != Some("boolean") {
+        field.shift_remove("default");
+    }
+}
+
+static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);

@@ -1,0 +1,85 @@
+//! What a resource holds, as its handler gives it.
+
+use belay_protocol::types::ResourceContents;
+
+use super::failure::Failure;
+
+/// What a handler of a resource gave.
+#[derive(Debug)]
+pub struct Contents(Vec<Content>);
+
+#[derive(Debug)]
+enum Content {
+    Text(String),
+    Bytes(Vec<u8>),
+    Whole(Box<ResourceContents>),
+}
+
+impl Contents {
+    pub(super) fn of(self, uri: &str, mime_type: Option<&str>) -> Vec<ResourceContents> {
+        let whole = |content| {
+            let mut contents = match content {
+                Content::Text(text) => ResourceContents::text(uri, text),
+                Content::Bytes(bytes) => ResourceContents::bytes(uri, bytes),
+                Content::Whole(contents) => return *contents,
+            };
+            contents.mime_type = mime_type.map(str::to_owned);
+            contents
+        };
+        self.0.into_iter().map(whole).collect()
+    }
+}
+
+/// Something that can be what a resource holds.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be what a resource holds",
+    label = "what a resource holds",
+    note = "give a `String`, a `Vec<u8>`, `ResourceContents` or several of them, an `Option` of one of these, or a `Result` with a `belay::Failure`"
+)]
+pub trait IntoContents {
+    /// What it holds.
+    fn into_contents(self) -> Result<Contents, Failure>;
+}
+
+impl IntoContents for String {
+    fn into_contents(self) -> Result<Contents, Failure> {
+        Ok(Contents(vec![Content::Text(self)]))
+    }
+}
+
+impl IntoContents for &str {
+    fn into_contents(self) -> Result<Contents, Failure> {
+        self.to_owned().into_contents()
+    }
+}
+
+impl IntoContents for Vec<u8> {
+    fn into_contents(self) -> Result<Contents, Failure> {
+        Ok(Contents(vec![Content::Bytes(self)]))
+    }
+}
+
+impl IntoContents for ResourceContents {
+    fn into_contents(self) -> Result<Contents, Failure> {
+        Ok(Contents(vec![Content::Whole(Box::new(self))]))
+    }
+}
+
+impl IntoContents for Vec<ResourceContents> {
+    fn into_contents(self) -> Result<Contents, Failure> {
+        let whole = |contents| Content::Whole(Box::new(contents));
+        Ok(Contents(self.into_iter().map(whole).collect()))
+    }
+}
+
+impl<T: IntoContents> IntoContents for Option<T> {
+    fn into_contents(self) -> Result<Contents, Failure> {
+        self.ok_or_else(Failure::not_found)?.into_contents()
+    }
+}
+
+impl<T: IntoContents, E: Into<Failure>> IntoContents for Result<T, E> {
+    fn into_contents(self) -> Result<Contents, Failure> {
+        self.map_err(Into::into)?.into_contents()
+    }
+}
