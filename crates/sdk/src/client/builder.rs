@@ -140,7 +140,8 @@ impl ClientBuilder {
     }
 
     /// Holds the structured results of tools against the schemas that the server has listed. One that
-    /// does not fit ends its call as *violated*.
+    /// does not fit ends its call as *violated*, and so does one that cannot be checked: a schema that is
+    /// none, leads elsewhere or takes too much work. Which that was, the error says.
     #[cfg(feature = "validate")]
     pub fn check_results(mut self) -> Self {
         self.outputs = Some(Default::default());

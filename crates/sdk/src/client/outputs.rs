@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use belay_protocol::jsonrpc::RawJson;
 use serde_json::{Map, Value};
 
-use crate::{Error, Schema};
+use crate::{BadSchema, Error, Schema};
 
 /// So many tools are remembered.
 const MOST: usize = 1000;
@@ -17,8 +17,8 @@ pub(crate) struct Outputs(Arc<Mutex<HashMap<String, Arc<Output>>>>);
 
 struct Output {
     schema: Value,
-    /// Compiled when it is first needed; `None` if it cannot be.
-    compiled: OnceLock<Option<Schema>>,
+    /// Compiled when it is first needed.
+    compiled: OnceLock<Result<Schema, BadSchema>>,
 }
 
 impl Outputs {
@@ -57,18 +57,14 @@ impl Outputs {
             return Ok(());
         };
         drop(known);
-        let compiled = output.compiled.get_or_init(|| {
-            let compiled = Schema::compile(&output.schema);
-            let told = |error: &crate::BadSchema| {
-                tracing::warn!(tool = &*name, %error, "the results of this tool are not checked");
-            };
-            compiled.inspect_err(told).ok()
-        });
         let result: Map<String, Value> = result.decode().unwrap_or_default();
-        let failed = result.get("isError") == Some(&Value::Bool(true));
-        let Some(schema) = compiled.as_ref().filter(|_| !failed) else {
+        if result.get("isError") == Some(&Value::Bool(true)) {
             return Ok(());
-        };
+        }
+        // What was to be checked and is not, is not passed on.
+        let compiled = || Schema::compile(&output.schema);
+        let schema = output.compiled.get_or_init(compiled).as_ref();
+        let schema = schema.map_err(|error| unfit(&format!("`outputSchema`: {error}")))?;
         let Some(content) = result.get("structuredContent") else {
             return Err(unfit(
                 "`structuredContent` is missing, though the tool has an output schema",

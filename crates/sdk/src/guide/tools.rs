@@ -42,7 +42,8 @@
 //! # What is checked
 //!
 //! The types are. With the feature `validate` the arguments are held against the schema as well, so
-//! that `range` above means something: JSON Schema 2020-12, nothing fetched, within bounds (`Schema`).
+//! that `range` above means something: JSON Schema 2020-12 and older dialects, nothing fetched, within
+//! bounds (`Schema`). A tool whose schema cannot be used cannot be called.
 //!
 //! An argument whose schema has `x-mcp-header` is repeated in a header of modern HTTP, for whoever
 //! routes by it; clients of Belay do so by themselves, and servers look whether both say the same.

@@ -52,7 +52,7 @@ pub struct Tool {
     mirrored: Mirrored,
     /// What arguments are held against.
     #[cfg(feature = "validate")]
-    schema: Option<Arc<crate::Schema>>,
+    schema: Option<Arc<Result<crate::Schema, crate::BadSchema>>>,
 }
 
 type Handler = Arc<dyn Fn(Context, RawJson) -> BoxFuture<CallToolResult> + Send + Sync>;
@@ -178,20 +178,25 @@ impl Tool {
 
     /// Why the arguments do not fit the schema, as the model gets to see it.
     #[cfg(feature = "validate")]
-    fn unfit(&self, arguments: &RawJson) -> Option<CallToolResult> {
-        let schema = self.schema.as_ref()?;
+    fn unfit(&self, arguments: &RawJson) -> Option<Answered> {
+        let schema = match &**self.schema.as_ref()? {
+            Ok(schema) => schema,
+            // What was to be checked and is not, is not let in.
+            Err(error) => {
+                let problem = format!("{:?}: {error}", self.description.name);
+                return Some(Err(ErrorObject::new(error_code::INTERNAL_ERROR, problem)));
+            }
+        };
         let arguments = arguments.decode().unwrap_or_default();
-        let unfit = schema.check(&arguments).err()?.to_string();
-        Some(CallToolResult::error(match unfit.starts_with('`') {
-            true => format!("invalid argument {unfit}"),
-            false => format!("invalid arguments: {unfit}"),
-        }))
+        let unfit = schema.check(&arguments).err()?;
+        let problem = format!("invalid arguments: {unfit}");
+        Some(Ok(CallToolResult::error(problem)))
     }
 
     async fn call(&self, cx: &Context, arguments: RawJson) -> Answered {
         #[cfg(feature = "validate")]
         if let Some(unfit) = self.unfit(&arguments) {
-            return Ok(unfit);
+            return unfit;
         }
         if let Some(running) = &self.running {
             let permit = running.clone().try_acquire_owned().map_err(|_| {
@@ -302,6 +307,8 @@ impl Tools {
     /// An argument whose schema has `x-mcp-header` is repeated in a header of modern HTTP, for others
     /// on the way; see the specification for where that can stand. Where it cannot, clients do not
     /// use the tool.
+    ///
+    /// With the feature `validate`, a tool whose schema cannot be used cannot be called.
     pub fn add(&self, #[allow(unused_mut)] mut tool: Tool) {
         #[cfg(feature = "http")]
         match Mirrored::of(&tool.description.input_schema) {
@@ -312,12 +319,14 @@ impl Tools {
             }
         }
         #[cfg(feature = "validate")]
-        match crate::Schema::compile(&Value::Object(tool.description.input_schema.clone())) {
-            Ok(schema) => tool.schema = Some(Arc::new(schema)),
-            Err(error) => {
+        {
+            let schema = Value::Object(tool.description.input_schema.clone());
+            let schema = crate::Schema::compile(&schema);
+            if let Err(error) = &schema {
                 let tool = &tool.description.name;
-                tracing::error!(tool, %error, "the arguments of this tool are not checked");
+                tracing::error!(tool, %error, "this tool cannot be called");
             }
+            tool.schema = Some(Arc::new(schema));
         }
         self.catalogue.add(tool);
     }

@@ -253,21 +253,34 @@ async fn arguments_are_held_against_the_schema() {
         (json!({ "count": 2, "word": "ab" }), "2 ab"),
         (
             json!({ "count": 4, "word": "ab" }),
-            "invalid argument `count`: 4 is greater than the maximum of 3",
+            "invalid arguments: `count`: 4 is more than 3",
         ),
         (
             json!({ "count": 2, "word": "AB" }),
-            "invalid argument `word`: \"AB\" does not match \"^[a-z]+$\"",
+            "invalid arguments: `word`: \"AB\" does not match the pattern ^[a-z]+$",
         ),
         (
             json!({ "word": "ab" }),
-            "invalid arguments: \"count\" is a required property",
+            "invalid arguments: `count` is missing",
         ),
     ] {
         let result = client.call_tool("strict", arguments).await.unwrap();
         assert_eq!(result.content[0].as_text(), Some(said));
         assert_eq!(result.is_error == Some(true), said.starts_with("invalid"));
     }
+}
+
+/// What was to be checked and cannot be, is not let in.
+#[cfg(feature = "validate")]
+#[tokio::test]
+async fn a_tool_whose_schema_cannot_be_used_cannot_be_called() {
+    let elsewhere = json!({ "type": "object", "$ref": "https://example.com/arguments" });
+    let tool = Tool::new("strict", |_: Context, (): ()| async { "ran" })
+        .input_schema(elsewhere.as_object().unwrap().clone());
+    let server = Server::new("test", "1").tool(tool);
+    let (client, _serving) = pair(&server, Mode::Auto).await.unwrap();
+    let error = client.call_tool("strict", json!({})).await.unwrap_err();
+    assert!(error.to_string().contains("nothing is fetched"), "{error}");
 }
 
 /// A server that does not keep its word.
@@ -284,19 +297,32 @@ async fn results_are_held_against_the_schema_that_was_listed() {
     let output = json!({ "type": "object", "required": ["sum"] });
     let tool =
         json!({ "name": "add", "inputSchema": { "type": "object" }, "outputSchema": output });
-    let page = json!({ "resultType": "complete", "tools": [tool] });
+    let odd = json!({
+        "name": "odd", "inputSchema": { "type": "object" }, "outputSchema": { "$ref": "elsewhere" }
+    });
+    let page = json!({ "resultType": "complete", "tools": [tool, odd] });
     peer.answer(&asked, page).await;
     listing.await.unwrap().unwrap();
-    for (result, good) in [
+    for (tool, result, good) in [
         (
+            "add",
             json!({ "content": [], "structuredContent": { "sum": 5 } }),
             true,
         ),
-        (json!({ "content": [], "isError": true }), true),
-        (json!({ "content": [], "structuredContent": {} }), false),
-        (json!({ "content": [] }), false),
+        ("add", json!({ "content": [], "isError": true }), true),
+        (
+            "add",
+            json!({ "content": [], "structuredContent": {} }),
+            false,
+        ),
+        ("add", json!({ "content": [] }), false),
+        (
+            "odd",
+            json!({ "content": [], "structuredContent": {} }),
+            false,
+        ),
     ] {
-        let call = tokio::spawn(client.call_tool("add", json!({})).start());
+        let call = tokio::spawn(client.call_tool(tool, json!({})).start());
         let asked = peer.expect("tools/call").await;
         let mut answer = result.clone();
         answer["resultType"] = "complete".into();

@@ -1,0 +1,195 @@
+//! JSON Schema, within bounds: nothing is fetched, and nothing takes longer than it may.
+//!
+//! Schemas come from others, and some of them are bombs: they loop, or take a time that grows
+//! exponentially with the depth of what they are held against. Here each pair of a part of the schema and
+//! a part of the value is looked at once, and all that is done is counted:
+//!
+//! ```text
+//!   compile   places    ── too large, too deep, leads elsewhere, a dialect nobody knows ──┐
+//!      │      rules     ── what the keywords ask for; patterns in linear time ────────────┴─► BadSchema
+//!      │
+//!   check     check     ── each pair once ── loops, or more work than it may be ──► Unfit, undecided
+//!             problem   ── what is wrong, in a sentence ──────────────────────────► Unfit
+//! ```
+
+use std::fmt;
+
+use serde_json::Value;
+
+use check::{Check, Undecided};
+use places::{Part, Places};
+use rules::{Reader, Rule};
+
+mod check;
+mod dialect;
+mod number;
+mod pattern;
+mod places;
+mod problem;
+mod rules;
+mod seen;
+#[cfg(test)]
+mod tests;
+
+/// A schema may be nested so deep.
+const DEPTH: usize = 64;
+/// And have so many parts.
+const PARTS: usize = 20_000;
+/// So many parts of a schema and of a value lead to each other, one within the other.
+const LEVELS: usize = 256;
+/// So much is done to hold one value against a schema: about so many parts are looked at.
+const WORK: u64 = 1_000_000;
+/// So many characters of what is wrong are told.
+const TOLD: usize = 300;
+
+/// A JSON Schema (2020-12 unless it says otherwise; draft 4, 6, 7 and 2019-09 are understood, too).
+///
+/// All keywords that ask for something are understood, and references within the schema. What is not:
+/// references to elsewhere (nothing is ever fetched), and patterns that look ahead or behind. Formats are
+/// not checked, as the standard has it.
+///
+/// ```
+/// use belay::Schema;
+/// use serde_json::json;
+///
+/// let schema = Schema::compile(&json!({
+///     "type": "object",
+///     "properties": { "age": { "type": "integer", "minimum": 18 } }
+/// }))
+/// .unwrap();
+/// assert!(schema.check(&json!({ "age": 36 })).is_ok());
+/// let unfit = schema.check(&json!({ "age": 7 })).unwrap_err();
+/// assert_eq!(unfit.to_string(), "`age`: 7 is less than 18");
+/// ```
+pub struct Schema {
+    nodes: Vec<Node>,
+    /// How many anchors depend on where one comes from.
+    names: usize,
+    /// And in which resources they are.
+    dynamic: Vec<Vec<(usize, Part)>>,
+    /// Whether anything asks for what was seen of a value.
+    notes: bool,
+}
+
+/// A part of a schema.
+struct Node {
+    rules: Vec<Rule>,
+    resource: usize,
+    leads_on: bool,
+}
+
+impl Node {
+    fn is_never(&self) -> bool {
+        matches!(self.rules[..], [Rule::Never])
+    }
+}
+
+/// Why a schema cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadSchema(String);
+
+impl fmt::Display for BadSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the schema cannot be used: {}", self.0)
+    }
+}
+
+impl std::error::Error for BadSchema {}
+
+/// Why a value does not fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unfit {
+    problem: String,
+    undecided: bool,
+}
+
+impl Unfit {
+    /// Whether this could not be found out: the schema loops, or asks for more work than it may. Nothing is
+    /// known to be wrong with the value then.
+    ///
+    /// ```
+    /// use belay::Schema;
+    /// use serde_json::json;
+    ///
+    /// let endless = Schema::compile(&json!({ "$ref": "#" })).unwrap();
+    /// assert!(endless.check(&json!(7)).unwrap_err().is_undecided());
+    /// ```
+    pub fn is_undecided(&self) -> bool {
+        self.undecided
+    }
+
+    fn undecided(why: Undecided) -> Self {
+        let problem = match why {
+            Undecided::Endless => "the schema refers to itself without an end",
+            Undecided::Deep => "the schema and this are nested too deep to be checked",
+            Undecided::Work => "the schema takes too much work to check this",
+        };
+        Self {
+            problem: problem.into(),
+            undecided: true,
+        }
+    }
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+impl Schema {
+    /// Reads a schema. Nothing is fetched: a `$ref` to elsewhere makes it one that cannot be used.
+    pub fn compile(schema: &Value) -> Result<Self, BadSchema> {
+        let mut reader = Reader::new(Places::of(schema)?);
+        let mut nodes: Vec<Node> = Vec::new();
+        // References can lead to parts that nothing else leads to.
+        while let Some(place) = reader.places.get(nodes.len()) {
+            let rules = reader.rules(place)?;
+            nodes.push(Node {
+                leads_on: rules.iter().any(Rule::leads_on),
+                resource: place.resource,
+                rules,
+            });
+        }
+        let asks = |rule: &Rule| {
+            matches!(
+                rule,
+                Rule::UnevaluatedItems(_) | Rule::UnevaluatedProperties(_)
+            )
+        };
+        let notes = nodes.iter().any(|node| node.rules.iter().any(asks));
+        let (names, dynamic) = reader.places.into_dynamic();
+        Ok(Self {
+            nodes,
+            names,
+            dynamic,
+            notes,
+        })
+    }
+
+    /// Holds a value against it.
+    pub fn check(&self, value: &Value) -> Result<(), Unfit> {
+        let mut check = Check::new(self);
+        if check.fits(0, value, 0).map_err(Unfit::undecided)?.is_some() {
+            return Ok(());
+        }
+        let problem = check.problem(0, value, 0, "");
+        let problem = problem.unwrap_or_else(|_| "it does not fit".into());
+        Err(Unfit {
+            // Names can be long.
+            problem: match problem.char_indices().nth(TOLD) {
+                Some((at, _)) => format!("{}…", &problem[..at]),
+                None => problem,
+            },
+            undecided: false,
+        })
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Schema({} parts)", self.nodes.len())
+    }
+}

@@ -1,0 +1,221 @@
+//! Schemas and values at random, beside another implementation.
+
+use jsonschema::{Draft, PatternOptions};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestError, TestRunner};
+use serde_json::{Map, Value, json};
+
+use super::super::Schema;
+
+/// Small values of few kinds, so that they often fit.
+fn values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!(null)),
+        any::<bool>().prop_map(Value::Bool),
+        prop::sample::select(vec![
+            json!(0),
+            json!(1),
+            json!(1.0),
+            json!(-2),
+            json!(0.5),
+            json!(4)
+        ]),
+        prop::sample::select(vec!["", "a", "ab", "b", "é"]).prop_map(|text| json!(text)),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::vec((names(), inner), 0..4).prop_map(object),
+        ]
+    })
+}
+
+fn names() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["a", "b", "ab", "c"]).prop_map(str::to_owned)
+}
+
+fn object(members: Vec<(String, Value)>) -> Value {
+    Value::Object(members.into_iter().collect())
+}
+
+/// One keyword, or several that belong together. It may refer to what is named in `known`.
+fn schemas(known: Vec<&'static str>) -> impl Strategy<Value = Value> {
+    let kinds = [
+        "null", "boolean", "integer", "number", "string", "array", "object",
+    ];
+    let one = prop::sample::select(kinds.to_vec());
+    let some = prop::collection::btree_set(one.clone(), 1..4);
+    let number = prop::sample::select(vec![json!(0), json!(1), json!(0.5), json!(2)]);
+    let size = || prop::sample::select(vec![0, 1, 2]);
+    let limits = vec!["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
+    let sizes = vec![
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "minProperties",
+        "maxProperties",
+    ];
+    let patterns = || prop::sample::select(vec!["^a", "b$", "^.$", "."]);
+    let mut leaves = vec![
+        any::<bool>().prop_map(Value::Bool).boxed(),
+        one.prop_map(|kind| json!({ "type": kind })).boxed(),
+        some.prop_map(|kinds| json!({ "type": kinds })).boxed(),
+        values().prop_map(|value| json!({ "const": value })).boxed(),
+        prop::collection::vec(values(), 1..4)
+            .prop_map(|values| json!({ "enum": values }))
+            .boxed(),
+        (prop::sample::select(limits), number)
+            .prop_map(|(limit, number)| json!({ limit: number }))
+            .boxed(),
+        prop::sample::select(vec![json!(1), json!(2), json!(0.5)])
+            .prop_map(|step| json!({ "multipleOf": step }))
+            .boxed(),
+        (prop::sample::select(sizes), size())
+            .prop_map(|(keyword, size)| json!({ keyword: size }))
+            .boxed(),
+        patterns()
+            .prop_map(|pattern| json!({ "pattern": pattern }))
+            .boxed(),
+        any::<bool>()
+            .prop_map(|unique| json!({ "uniqueItems": unique }))
+            .boxed(),
+        prop::collection::btree_set(names(), 0..3)
+            .prop_map(|names| json!({ "required": names }))
+            .boxed(),
+        (names(), prop::collection::btree_set(names(), 0..3))
+            .prop_map(|(name, names)| json!({ "dependentRequired": { name: names } }))
+            .boxed(),
+    ];
+    if !known.is_empty() {
+        let reference = prop::sample::select(known);
+        leaves.push(reference.prop_map(|name| json!({ "$ref": name })).boxed());
+    }
+    let leaf = prop::strategy::Union::new(leaves);
+    leaf.prop_recursive(4, 40, 4, move |inner| {
+        let list = prop::collection::vec(inner.clone(), 1..4);
+        let named = prop::collection::vec((names(), inner.clone()), 0..3).prop_map(object);
+        let by_pattern =
+            prop::collection::vec((patterns().prop_map(str::to_owned), inner.clone()), 0..3)
+                .prop_map(object);
+        let holders = vec![
+            "not",
+            "items",
+            "contains",
+            "additionalProperties",
+            "propertyNames",
+            "unevaluatedItems",
+            "unevaluatedProperties",
+        ];
+        let optional = prop::option::of(inner.clone());
+        prop_oneof![
+            (prop::sample::select(holders), inner.clone())
+                .prop_map(|(keyword, part)| json!({ keyword: part })),
+            (
+                prop::sample::select(vec!["allOf", "anyOf", "oneOf", "prefixItems"]),
+                list
+            )
+                .prop_map(|(keyword, parts)| json!({ keyword: parts })),
+            (
+                prop::sample::select(vec!["properties", "dependentSchemas"]),
+                named
+            )
+                .prop_map(|(keyword, parts)| json!({ keyword: parts })),
+            by_pattern.prop_map(|parts| json!({ "patternProperties": parts })),
+            (inner.clone(), optional.clone(), optional).prop_map(|(condition, then, otherwise)| {
+                let mut all = Map::from_iter([("if".to_owned(), condition)]);
+                all.extend(then.map(|part| ("then".to_owned(), part)));
+                all.extend(otherwise.map(|part| ("else".to_owned(), part)));
+                Value::Object(all)
+            }),
+            (inner.clone(), 0..3, prop::option::of(0..3)).prop_map(|(part, least, most)| {
+                let mut all = json!({ "contains": part, "minContains": least });
+                if let Some(most) = most {
+                    all["maxContains"] = json!(most);
+                }
+                all
+            }),
+            // Several at once, which is where they depend on each other.
+            prop::collection::vec(inner, 2..5).prop_map(|parts| {
+                let all = parts.into_iter().filter_map(|part| match part {
+                    Value::Object(members) => Some(members),
+                    _ => None,
+                });
+                Value::Object(all.flatten().collect())
+            }),
+        ]
+    })
+}
+
+/// A schema with two definitions, of which the second may refer to the first.
+fn documents() -> impl Strategy<Value = Value> {
+    let x = schemas(vec![]);
+    let y = schemas(vec!["#/$defs/x"]);
+    let root = schemas(vec!["#/$defs/x", "#y"]);
+    (x, y, root).prop_map(|(x, y, root)| {
+        let mut y = match y {
+            Value::Object(members) => members,
+            other => Map::from_iter([("allOf".to_owned(), json!([other]))]),
+        };
+        y.insert("$anchor".into(), json!("y"));
+        match root {
+            Value::Object(mut members) => {
+                members.insert("$defs".into(), json!({ "x": x, "y": y }));
+                Value::Object(members)
+            }
+            other => other,
+        }
+    })
+}
+
+/// Holds many values against many schemas, ours changed by `change`.
+fn compare(cases: u32, change: fn(&mut Schema)) -> Result<(), String> {
+    let mut runner = TestRunner::new(Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let pairs = (documents(), prop::collection::vec(values(), 8));
+    let result = runner.run(&pairs, |(document, values)| {
+        let oracle = jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .with_pattern_options(PatternOptions::regex())
+            .build(&document);
+        let Ok(oracle) = oracle else {
+            return Err(TestCaseError::reject("not a schema"));
+        };
+        let mut ours = Schema::compile(&document)
+            .map_err(|error| TestCaseError::fail(format!("{error}: {document}")))?;
+        change(&mut ours);
+        for value in &values {
+            let (ours, theirs) = (ours.check(value), oracle.is_valid(value));
+            if ours.is_ok() != theirs {
+                let problem = format!("{document}\n{value}\nours: {ours:?}, theirs: {theirs}");
+                return Err(TestCaseError::fail(problem));
+            }
+        }
+        Ok(())
+    });
+    match result {
+        Ok(()) => Ok(()),
+        Err(TestError::Fail(reason, _)) => Err(reason.to_string()),
+        Err(TestError::Abort(reason)) => Err(format!("aborted: {reason}")),
+    }
+}
+
+fn cases() -> u32 {
+    let asked = std::env::var("BELAY_CASES").ok();
+    asked.and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
+}
+
+#[test]
+fn it_agrees_with_another_implementation() {
+    compare(cases(), |_| {}).unwrap_or_else(|problem| panic!("{problem}"));
+}
+
+/// The bug: what was seen of a value is forgotten.
+#[test]
+fn a_planted_bug_is_found() {
+    let found = compare(100_000, |schema| schema.notes = false);
+    assert!(found.unwrap_err().contains("unevaluated"));
+}
