@@ -295,6 +295,7 @@ impl What {
             news: news.clone(),
             inbox: self.inbox.clone(),
             uris: Vec::new(),
+            runtime: Handle::try_current().ok(),
         };
         for uri in self.filter.uris() {
             // If this is dropped or fails, it may have arrived all the same.
@@ -332,12 +333,14 @@ struct Subscribed {
     news: Arc<News>,
     inbox: Arc<Inbox>,
     uris: Vec<String>,
+    /// It may be dropped where there is none.
+    runtime: Option<Handle>,
 }
 
 impl Drop for Subscribed {
     fn drop(&mut self) {
         let unwanted = self.news.given_up(&self.inbox, &self.uris);
-        let (false, Ok(runtime)) = (self.link.is_closed(), Handle::try_current()) else {
+        let (false, Some(runtime)) = (self.link.is_closed(), &self.runtime) else {
             return;
         };
         for uri in unwanted {
@@ -355,7 +358,7 @@ impl Drop for Subscribed {
                     tracing::debug!(%error, method = Unsubscribe::METHOD, "it was not told");
                 }
             };
-            self.link.tasks().spawn_on(told, &runtime);
+            self.link.tasks().spawn_on(told, runtime);
         }
     }
 }

@@ -385,7 +385,9 @@ impl Link {
     }
 
     pub(crate) fn handlers(&self) -> usize {
-        self.lock().engine.handlers()
+        let state = self.lock();
+        // A thread can go on after its request was answered: with questions, and it has not heard yet.
+        state.engine.handlers().max(state.running.len())
     }
 
     /// Why it is closed, once it is.

@@ -8,6 +8,7 @@ mod features;
 mod guests;
 mod http;
 mod layers;
+mod listening;
 mod macros;
 mod rounds;
 mod stray;

@@ -275,6 +275,20 @@ fn initialize_twice_is_refused() {
     assert!(desk.written()[1].contains("sent twice"));
 }
 
+/// It would open the legacy era for a peer that speaks the modern one.
+#[test]
+fn a_modern_initialize_is_an_unknown_method() {
+    let mut desk = fresh_server();
+    let modern = initialize("2025-11-25").replace(
+        "\"capabilities\"",
+        r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},"capabilities""#,
+    );
+    desk.hear(&modern);
+    let refusal = &desk.written()[0];
+    assert!(refusal.contains("-32601"), "{refusal}");
+    assert_eq!(desk.engine.version(), None);
+}
+
 #[test]
 fn a_modern_only_server_names_its_versions_when_it_is_initialized() {
     let mut config = server_config(Wire::Pipe);

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 fn server() -> Server {
     Server::new("test", "1")
         .resource(Resource::text("memo://1", "memo", "text"))
+        .resource(Resource::text("memo://2", "other", "text"))
         .tool(Tool::new("echo", |_: Context, (): ()| async { "hi" }))
 }
 
@@ -127,25 +128,31 @@ async fn a_session_that_does_not_listen_piles_nothing_up() {
     let listening = listening(server).await;
     let mut http = RawHttp::connect(listening.address()).await;
     http.initialize("2025-11-25").await;
-    let subscribe = json!({ "uri": "memo://1" });
-    http.post(
-        &json!({ "jsonrpc": "2.0", "id": 5, "method": "resources/subscribe", "params": subscribe }),
-    )
-    .await;
-    assert_eq!(http.answer().await.json()["result"], json!({}));
-    for _ in 0..1000 {
+    let mut ask = async |id: u32, method: &str, params: serde_json::Value| {
+        http.post(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await;
+        assert_eq!(http.answer().await.json()["result"], json!({}));
+    };
+    for (id, uri) in [(5, "memo://1"), (6, "memo://2")] {
+        ask(id, "resources/subscribe", json!({ "uri": uri })).await;
+    }
+    for id in 10..20 {
         resources.updated("memo://1");
+        // Whoever writes what happened has its turn here.
+        ask(id, "ping", json!({})).await;
     }
     let mut stream = RawHttp::connect(listening.address()).await;
     stream.headers.clone_from(&http.headers);
     stream.send("GET", b"").await;
     assert!(stream.answer().await.is_stream());
     let told = stream.message().await.unwrap();
-    assert_eq!(told["method"], "notifications/resources/updated");
+    assert_eq!(told["params"]["uri"], "memo://1");
     // From now on each change is told.
-    resources.updated("memo://1");
-    let told = stream.message().await.unwrap();
-    assert_eq!(told["method"], "notifications/resources/updated");
+    for uri in ["memo://2", "memo://1"] {
+        resources.updated(uri);
+        let told = stream.message().await.unwrap();
+        assert_eq!(told["params"]["uri"], uri);
+    }
 }
 
 /// Streams of news are counted by themselves: they take no place from requests, and there is an end
