@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::exit::{self, Code};
 use crate::output;
+use crate::target::Connected;
 
 /// Counts how often Ctrl-C was pressed: the first cancels on the wire and waits, the second kills.
 pub(crate) struct Interrupt(watch::Receiver<usize>);
@@ -24,6 +25,24 @@ impl Interrupt {
 
     pub(crate) async fn once(&self) {
         self.pressed(1).await;
+    }
+
+    /// Does something with a server until it is done, or somebody presses.
+    pub(crate) async fn stops(
+        &self,
+        server: &Connected<'_>,
+        doing: impl Future<Output = Code>,
+    ) -> Code {
+        let doing = async {
+            tokio::select! {
+                code = doing => code,
+                () = self.once() => {
+                    server.bar.clear();
+                    interrupted(server.json())
+                }
+            }
+        };
+        self.ends(&server.client, doing).await
     }
 
     /// Does something with a server, and closes it; unless somebody presses twice.

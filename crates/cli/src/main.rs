@@ -5,6 +5,7 @@ mod commands;
 mod config;
 mod demo_server;
 mod exit;
+mod fields;
 mod interrupt;
 mod output;
 mod progress;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use belay::engine::Sent;
 use belay::{Error, ErrorKind};
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use crate::exit::{self, Code};
 
@@ -16,12 +17,39 @@ pub(crate) fn print(line: &str) -> Code {
     print_on(line).err().unwrap_or(exit::OK)
 }
 
+/// The same on a thread, for whoever can be interrupted: whoever reads may have stopped to.
+pub(crate) async fn put(line: String) -> Code {
+    put_on(line).await.err().unwrap_or(exit::OK)
+}
+
 /// The same, for whoever has more to print. `Err` if nobody reads on.
-pub(crate) fn print_on(line: &str) -> Result<(), Code> {
+pub(crate) async fn put_on(line: String) -> Result<(), Code> {
+    on_thread(move || print_on(&line)).await
+}
+
+/// Bytes as they are.
+pub(crate) async fn put_bytes(bytes: Vec<u8>) -> Result<(), Code> {
+    on_thread(move || written(|stdout| stdout.write_all(&bytes))).await
+}
+
+/// Nobody waits for the thread: not even the end of the process, if it is stuck.
+async fn on_thread(print: impl FnOnce() -> Result<(), Code> + Send + 'static) -> Result<(), Code> {
+    let (done, printed) = oneshot::channel();
+    std::thread::spawn(move || {
+        let _ = done.send(print());
+    });
+    printed.await.unwrap_or(Err(exit::USAGE))
+}
+
+fn print_on(line: &str) -> Result<(), Code> {
+    let on_terminal = io::stdout().is_terminal();
+    written(|stdout| writeln!(stdout, "{}", printable(line, on_terminal)))
+}
+
+fn written(write: impl FnOnce(&mut io::StdoutLock<'_>) -> io::Result<()>) -> Result<(), Code> {
     let mut stdout = io::stdout().lock();
-    let line = printable(line, stdout.is_terminal());
-    let printed = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
-    printed.map_err(|error| match error.kind() {
+    let written = write(&mut stdout).and_then(|()| stdout.flush());
+    written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => exit::OK,
         _ => {
             tell(&format!("belay: stdout: {error}"));
@@ -37,13 +65,31 @@ pub(crate) fn tell(line: &str) {
     let _ = writeln!(stderr, "{line}");
 }
 
-/// What a server says may hold commands for a terminal. They are shown, not obeyed.
+/// What a server says may hold commands for a terminal. They are shown, not obeyed; and so are letters
+/// that cannot be seen, or that turn around what is beside them.
 pub(crate) fn printable(text: &str, on_terminal: bool) -> Cow<'_, str> {
-    let command = |c: char| c.is_control() && c != '\n' && c != '\t';
-    match on_terminal && text.contains(command) {
-        true => text.replace(command, "\u{fffd}").into(),
+    match on_terminal && text.contains(is_hidden) {
+        true => text.replace(is_hidden, "\u{fffd}").into(),
         false => text.into(),
     }
+}
+
+fn is_hidden(letter: char) -> bool {
+    match letter {
+        '\n' | '\t' => false,
+        // Directions, and marks of them.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' => true,
+        '\u{2066}'..='\u{2069}' => true,
+        // No width; other ends of a line; letters for machines.
+        '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{2028}' | '\u{2029}' => true,
+        '\u{e0000}'..='\u{e007f}' => true,
+        letter => letter.is_control(),
+    }
+}
+
+/// What must not take more than a line.
+pub(crate) fn one_line(text: &str) -> String {
+    text.replace(['\n', '\t'], " ")
 }
 
 /// Two columns, the first as wide as it must be.
@@ -101,6 +147,14 @@ pub(crate) fn end(end: &str, message: &str, as_json: bool) {
             let error = json!({ "end": end, "message": message, "cause": null, "sent": null });
             tell(&json!({ "error": error }).to_string());
         }
+        false => tell(&format!("belay: {message}")),
+    }
+}
+
+/// Tells something that is no end.
+pub(crate) fn note(message: &str, as_json: bool) {
+    match as_json {
+        true => tell(&json!({ "note": message }).to_string()),
         false => tell(&format!("belay: {message}")),
     }
 }
@@ -163,5 +217,9 @@ mod tests {
         let shown = "\u{fffd}[2Jgone\tor\nnot\u{fffd}";
         assert_eq!(printable(text, true), shown);
         assert_eq!(printable(text, false), text, "a file gets what was said");
+        let turned = "\u{202e}dab\u{2066}\u{200b}";
+        assert_eq!(printable(turned, true), "\u{fffd}dab\u{fffd}\u{fffd}");
+        let fine = "é 👩‍👩‍👧 سلام می‌خواهم";
+        assert_eq!(printable(fine, true), fine);
     }
 }

@@ -9,7 +9,8 @@ use belay::types::{ElicitResult, ElicitUrlParams};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, oneshot};
 
-use crate::output::{printable, tell};
+use crate::fields;
+use crate::output::{one_line, printable, tell};
 use crate::progress::Bar;
 use crate::target::is_interactive;
 
@@ -80,7 +81,10 @@ impl Questions {
         let mut lines = self.lines.lock().await;
         self.bar.pause(true);
         let _paused = OnDrop(|| self.bar.pause(false));
-        tell(&format!("\n{}\n  {}", page.message, page.url));
+        tell(&format!("\n{}", quoted(&page.message)));
+        for line in address(&page.url) {
+            tell(&format!("  {line}"));
+        }
         let yes = json!({ "type": "boolean" });
         match lines.field("Visit it, and go on", &yes, true).await {
             Some(Value::Bool(true)) => ElicitResult::consent(),
@@ -98,7 +102,7 @@ impl Questions {
         // Nothing is drawn over what is being typed.
         self.bar.pause(true);
         let _paused = OnDrop(|| self.bar.pause(false));
-        tell(&format!("\n{message}"));
+        tell(&format!("\n{}", quoted(message)));
         let schema = &form["requestedSchema"];
         let properties = schema["properties"].as_object();
         let mut content = Map::new();
@@ -121,9 +125,10 @@ impl Lines {
     async fn field(&mut self, name: &str, schema: &Value, required: bool) -> Option<Value> {
         let label = schema["title"].as_str().unwrap_or(name);
         loop {
-            say(&format!("{label}{}: ", hint(schema, required)));
+            let hint = fields::hint(schema, required);
+            say(&one_line(&format!("{label}{hint}: ")));
             let line = self.next().await?;
-            match read(line.trim(), schema, required) {
+            match fields::read(line.trim(), schema, required) {
                 Ok(value) => return Some(value),
                 Err(problem) => tell(&problem),
             }
@@ -156,72 +161,49 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
+/// What a server says, so that nobody takes it for what we say.
+fn quoted(message: &str) -> String {
+    let lines = message.lines().map(|line| format!("> {line}\n"));
+    format!("The server asks:\n{}", lines.collect::<String>().trim_end())
+}
+
+/// A URL in full, without letters that look like others, and where it leads to.
+fn address(url: &str) -> Vec<String> {
+    let mut lines = vec![escaped(url)];
+    let authority = ["https://", "http://"]
+        .into_iter()
+        .find_map(|scheme| url.strip_prefix(scheme))
+        .and_then(|rest| rest.split(['/', '?', '#', '\\']).next());
+    let Some(authority) = authority else {
+        lines.push("This is not the address of a web page.".into());
+        return lines;
+    };
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    lines.push(format!("It leads to {}.", escaped(host)));
+    if authority.contains('@') {
+        lines.push("What stands before the @ is not where it leads to.".into());
+    }
+    if host.contains("xn--") || !host.is_ascii() {
+        lines.push("That name has letters that may look like others.".into());
+    }
+    lines
+}
+
+fn escaped(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter.is_ascii_graphic() {
+            true => plain.push(letter),
+            false => plain.extend(letter.escape_unicode()),
+        }
+    }
+    plain
+}
+
 fn say(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = write!(stderr, "{}", printable(text, true));
     let _ = stderr.flush();
-}
-
-/// What may be typed.
-fn hint(schema: &Value, required: bool) -> String {
-    let mut hints = Vec::new();
-    match choices(schema) {
-        choices if choices.is_empty() => match schema["type"].as_str() {
-            Some("boolean") => hints.push("y or n".to_owned()),
-            Some(kind @ ("integer" | "number")) => hints.push(kind.to_owned()),
-            _ => {}
-        },
-        choices => hints.push(choices.join(", ")),
-    }
-    match &schema["default"] {
-        Value::Null if required => {}
-        Value::Null => hints.push("may be left out".to_owned()),
-        default => hints.push(format!("default {default}")),
-    }
-    match hints.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", hints.join("; ")),
-    }
-}
-
-/// The values there are to choose from.
-fn choices(schema: &Value) -> Vec<&str> {
-    let plain = schema["enum"].as_array().into_iter().flatten();
-    let titled = schema["oneOf"].as_array().into_iter().flatten();
-    plain
-        .filter_map(Value::as_str)
-        .chain(titled.filter_map(|choice| choice["const"].as_str()))
-        .collect()
-}
-
-/// What was typed, as the schema wants it.
-fn read(text: &str, schema: &Value, required: bool) -> Result<Value, String> {
-    if text.is_empty() {
-        return match (&schema["default"], required) {
-            (Value::Null, true) => Err("this one is needed; Ctrl-D declines".into()),
-            (default, _) => Ok(default.clone()),
-        };
-    }
-    let choices = choices(schema);
-    if !choices.is_empty() && !choices.contains(&text) {
-        return Err(format!("one of {}", choices.join(", ")));
-    }
-    let value = match schema["type"].as_str() {
-        Some("boolean") => match text {
-            "y" | "yes" | "true" => Some(true.into()),
-            "n" | "no" | "false" => Some(false.into()),
-            _ => None,
-        },
-        Some("integer") => text.parse::<i64>().ok().map(Value::from),
-        Some("number") => text
-            .parse::<f64>()
-            .ok()
-            .filter(|number| number.is_finite())
-            .map(Value::from),
-        _ => Some(text.into()),
-    };
-    let kind = schema["type"].as_str().unwrap_or("text");
-    value.ok_or_else(|| format!("that is no {kind}"))
 }
 
 #[cfg(test)]
@@ -229,41 +211,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_becomes_what_the_schema_wants() {
-        let number = json!({ "type": "integer" });
-        let flag = json!({ "type": "boolean", "default": true });
-        let colour = json!({ "type": "string", "enum": ["red", "blue"] });
-        let size = json!({ "type": "string", "oneOf": [{ "const": "s", "title": "Small" }] });
-        for (text, schema, required, expected) in [
-            ("7", &number, true, Ok(json!(7))),
-            ("x", &number, true, Err("that is no integer")),
+    fn addresses_cannot_pretend() {
+        for (url, said) in [
+            ("https://example.com/a?b=c", "It leads to example.com."),
+            ("https://bank.example@evil.test/", "It leads to evil.test."),
+            ("https://bank.example@evil.test/", "before the @"),
             (
-                "",
-                &number,
-                true,
-                Err("this one is needed; Ctrl-D declines"),
+                "https://evil.test\\@bank.example/",
+                "It leads to evil.test.",
             ),
-            ("", &number, false, Ok(Value::Null)),
-            ("", &flag, true, Ok(json!(true))),
-            ("no", &flag, true, Ok(json!(false))),
-            ("maybe", &flag, true, Err("that is no boolean")),
-            ("red", &colour, true, Ok(json!("red"))),
-            ("green", &colour, true, Err("one of red, blue")),
-            ("s", &size, true, Ok(json!("s"))),
-            ("m", &size, true, Err("one of s")),
+            ("https://xn--bnk-6na.example/", "look like others"),
+            ("https://b\u{430}nk.example/", "look like others"),
             (
-                "nan",
-                &json!({ "type": "number" }),
-                true,
-                Err("that is no number"),
+                "https://b\u{430}nk.example/",
+                "https://b\\u{430}nk.example/",
             ),
-            ("anything", &json!({}), true, Ok(json!("anything"))),
+            ("https://a.test/\u{202e}moc.elpmaxe", "\\u{202e}"),
+            ("javascript:alert(1)", "not the address of a web page"),
         ] {
-            let read = read(text, schema, required);
-            assert_eq!(read, expected.map_err(str::to_owned), "{text:?}");
+            let lines = address(url).join("\n");
+            assert!(lines.contains(said), "{url}: {lines}");
         }
-        assert_eq!(hint(&flag, true), " (y or n; default true)");
-        assert_eq!(hint(&colour, false), " (red, blue; may be left out)");
-        assert_eq!(hint(&json!({ "type": "string" }), true), "");
+        assert_eq!(quoted("a\nbelay: b"), "The server asks:\n> a\n> belay: b");
     }
 }

@@ -27,8 +27,9 @@ pub(crate) struct Target {
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     timeout: Duration,
     /// Give up after so many seconds in all, the start of the server included
-    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
-    max_time: Duration,
+    /// [default: 600; none for `listen`]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    max_time: Option<Duration>,
     /// Give up if the server is not there after so many seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     connect_timeout: Duration,
@@ -100,6 +101,11 @@ impl Target {
 
     /// The time for everything.
     pub(crate) fn max_time(&self) -> Duration {
+        self.max_time.unwrap_or(Duration::from_secs(600))
+    }
+
+    /// The time for everything, if somebody has said so.
+    pub(crate) fn max_time_given(&self) -> Option<Duration> {
         self.max_time
     }
 
@@ -111,7 +117,7 @@ impl Target {
         let bar = Bar::new(self.json);
         let questions = Arc::new(Questions::new(bar.clone(), self.json));
         let connecting = self.open(self.builder(&questions)?, place);
-        let patience = self.connect_timeout.min(self.max_time);
+        let patience = self.connect_timeout.min(self.max_time());
         match timeout(patience, connecting).await {
             Ok(Ok(client)) => Ok(Connected {
                 client,
@@ -149,7 +155,7 @@ impl Target {
         };
         let deadlines = Deadlines {
             idle: Some(self.timeout),
-            total: Some(self.max_time),
+            total: Some(self.max_time()),
         };
         let mut builder = Client::builder("belay", env!("CARGO_PKG_VERSION"))
             .mode(mode)
@@ -284,13 +290,13 @@ impl Connected<'_> {
         what: &str,
         listing: impl Future<Output = Result<Vec<T>, belay::Error>>,
     ) -> Result<Vec<T>, Code> {
-        let Target { max_time, json, .. } = self.target;
+        let json = self.target.json;
         match timeout(self.time_left(), listing).await {
             Ok(Ok(listed)) => Ok(listed),
-            Ok(Err(error)) => Err(output::fail(&error, *json)),
+            Ok(Err(error)) => Err(output::fail(&error, json)),
             Err(_) => {
                 let what = format!("the server did not list its {what}");
-                Err(output::out_of_time(*max_time, &what, *json))
+                Err(output::out_of_time(self.target.max_time(), &what, json))
             }
         }
     }
@@ -307,7 +313,12 @@ impl Connected<'_> {
     }
 
     pub(crate) fn time_left(&self) -> Duration {
-        self.target.max_time.saturating_sub(self.since.elapsed())
+        self.target.max_time().saturating_sub(self.since.elapsed())
+    }
+
+    /// Whether the output is for programs.
+    pub(crate) fn json(&self) -> bool {
+        self.target.json
     }
 }
 

@@ -136,7 +136,10 @@ impl Call {
                 output::out_of_time(self.target.max_time(), what, json)
             }
             Err(error) => output::fail(&error, json),
-            Ok(result) => show(&result, json),
+            Ok(result) => tokio::select! {
+                code = show(&result, json) => code,
+                () = interrupt.once() => return interrupted(json),
+            },
         };
         match server.nobody_to_ask() {
             true => exit::INPUT_REQUIRED,
@@ -156,12 +159,12 @@ async fn parse(tool: &Tool, words: &[String]) -> Result<Map<String, Value>, Stri
     parsed.await.unwrap_or_else(gone)
 }
 
-fn show(result: &CallToolResult, json: bool) -> Code {
+async fn show(result: &CallToolResult, json: bool) -> Code {
     let text = match json {
         true => json!(result).to_string(),
         false => text(result),
     };
-    let printed = output::print(&text);
+    let printed = output::put(text).await;
     match result.is_error {
         Some(true) => exit::TOOL_ERROR,
         _ => printed,

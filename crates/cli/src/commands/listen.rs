@@ -5,17 +5,18 @@ use belay::{Change, ListenEnd};
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::completions;
 use crate::exit::{self, Code};
-use crate::interrupt::{Interrupt, interrupted};
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::target::{Connected, Target, which_server};
 
 /// Print what changes on a server, a line for each change, until Ctrl-C.
 ///
 /// Without URIs or options, changes of all lists. If the connection is lost and comes back, that is
-/// told as a line, too: something may have changed meanwhile.
+/// told as a line, too: something may have changed meanwhile. With `--max-time` it ends then.
 #[derive(Args)]
 #[command(
     override_usage = "belay listen [OPTIONS] <SERVER> [URI]...\n       belay listen [OPTIONS] [URI]... -- <COMMAND>...",
@@ -55,13 +56,8 @@ impl Listen {
             Err(code) => return code,
         };
         let interrupt = Interrupt::new();
-        let listening = async {
-            tokio::select! {
-                code = self.listen(&server, self.filter(uris)) => code,
-                () = interrupt.once() => interrupted(self.target.json),
-            }
-        };
-        interrupt.ends(&server.client, listening).await
+        let listening = self.in_time(&server, self.listen(&server, self.filter(uris)));
+        interrupt.stops(&server, listening).await
     }
 
     fn filter(&self, uris: &[String]) -> SubscriptionFilter {
@@ -80,6 +76,21 @@ impl Listen {
         uris.iter().fold(filter, |filter, uri| filter.resource(uri))
     }
 
+    /// Ends with the time that was given for it, if there was. Who waits for so many changes has waited
+    /// in vain then.
+    async fn in_time(&self, server: &Connected<'_>, listening: impl Future<Output = Code>) -> Code {
+        let Some(given) = self.target.max_time_given() else {
+            return listening.await;
+        };
+        match (timeout(server.time_left(), listening).await, self.count) {
+            (Ok(code), _) => code,
+            (Err(_), None) => exit::OK,
+            (Err(_), Some(_)) => {
+                output::out_of_time(given, "there were fewer changes", self.target.json)
+            }
+        }
+    }
+
     async fn listen(&self, server: &Connected<'_>, filter: SubscriptionFilter) -> Code {
         let json = self.target.json;
         let wanted = filter.clone();
@@ -88,7 +99,7 @@ impl Listen {
             Err(error) => return output::fail(&error, json),
         };
         for missing in missing(&wanted, &changes.agreed()) {
-            output::tell(&format!("belay: this server does not tell of {missing}"));
+            output::note(&format!("this server does not tell of {missing}"), json);
         }
         let mut left = self.count;
         while left != Some(0) {
@@ -99,7 +110,7 @@ impl Listen {
                 true => as_json(&change).to_string(),
                 false => as_text(&change),
             };
-            if let Err(code) = output::print_on(&line) {
+            if let Err(code) = output::put_on(line).await {
                 return code;
             }
             left = left.map(|left| left - 1);
@@ -108,7 +119,7 @@ impl Listen {
             None => exit::OK,
             Some(ListenEnd::Failed(error)) => output::fail(error, json),
             Some(_) => {
-                output::tell("belay: the server has ended it");
+                output::note("the server has ended it", json);
                 exit::OK
             }
         }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::completions;
 use crate::arguments::nearest;
 use crate::exit::{self, Code};
-use crate::interrupt::{Interrupt, interrupted};
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::target::{Connected, Target, which_server};
 
@@ -40,13 +40,7 @@ impl Prompt {
             Err(code) => return code,
         };
         let interrupt = Interrupt::new();
-        let getting = async {
-            tokio::select! {
-                code = self.get(&server, words) => code,
-                () = interrupt.once() => interrupted(self.target.json),
-            }
-        };
-        interrupt.ends(&server.client, getting).await
+        interrupt.stops(&server, self.get(&server, words)).await
     }
 
     async fn get(&self, server: &Connected<'_>, words: &[String]) -> Code {
@@ -60,8 +54,8 @@ impl Prompt {
         };
         let Some((name, words)) = words.split_first() else {
             return match json {
-                true => output::print(&json!({ "prompts": prompts }).to_string()),
-                false => output::print(&listed(&prompts)),
+                true => output::put(json!({ "prompts": prompts }).to_string()).await,
+                false => output::put(listed(&prompts)).await,
             };
         };
         let Some(prompt) = prompts.iter().find(|prompt| prompt.name == *name) else {
@@ -80,8 +74,8 @@ impl Prompt {
             .timed(server.client.get_prompt(name, arguments))
             .await;
         let code = match got {
-            Ok(result) if json => output::print(&json!(result).to_string()),
-            Ok(result) => output::print(&text(&result)),
+            Ok(result) if json => output::put(json!(result).to_string()).await,
+            Ok(result) => output::put(text(&result)).await,
             Err(error) => output::fail(&error, json),
         };
         match server.nobody_to_ask() {

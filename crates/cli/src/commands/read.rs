@@ -1,6 +1,6 @@
 //! `belay read`
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 use belay::types::{ListResourceTemplates, ReadResourceResult};
 use clap::Args;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::completions;
 use crate::exit::{self, Code};
-use crate::interrupt::{Interrupt, interrupted};
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::target::{Connected, Target, which_server};
 
@@ -43,13 +43,7 @@ impl Read {
             Err(code) => return code,
         };
         let interrupt = Interrupt::new();
-        let reading = async {
-            tokio::select! {
-                code = self.read(&server, uri) => code,
-                () = interrupt.once() => interrupted(self.target.json),
-            }
-        };
-        interrupt.ends(&server.client, reading).await
+        interrupt.stops(&server, self.read(&server, uri)).await
     }
 
     /// The server if it is named, and the URI if there is one.
@@ -74,8 +68,8 @@ impl Read {
         let read = call.on_progress(move |step| bar.tell(&step)).await;
         server.bar.clear();
         let code = match read {
-            Ok(result) if json => output::print(&json!(result).to_string()),
-            Ok(result) => show(&result),
+            Ok(result) if json => output::put(json!(result).to_string()).await,
+            Ok(result) => show(result).await,
             Err(error) => output::fail(&error, json),
         };
         match server.nobody_to_ask() {
@@ -106,7 +100,7 @@ impl Read {
         };
         if json {
             let all = json!({ "resources": resources, "resourceTemplates": templates });
-            return output::print(&all.to_string());
+            return output::put(all.to_string()).await;
         }
         let described = |description: Option<&str>, name: &str| {
             let description = description.unwrap_or(name);
@@ -120,7 +114,7 @@ impl Read {
             let description = described(it.description.as_deref(), &it.name);
             (it.uri_template.as_str(), description)
         });
-        output::print(&output::columns(resources.chain(templates)))
+        output::put(output::columns(resources.chain(templates))).await
     }
 }
 
@@ -129,35 +123,35 @@ fn is_unknown(error: &belay::Error) -> bool {
     code == Some(belay::types::error_code::METHOD_NOT_FOUND)
 }
 
-fn show(result: &ReadResourceResult) -> Code {
-    for contents in &result.contents {
-        if let Some(text) = &contents.text {
-            match output::print(text) {
-                exit::OK => continue,
-                code => return code,
+async fn show(result: ReadResourceResult) -> Code {
+    let on_terminal = std::io::stdout().is_terminal();
+    for contents in result.contents {
+        let printed = match contents.text.clone() {
+            // A line has an end where somebody reads it; a file gets what was read, and no more.
+            Some(text) if on_terminal => {
+                output::put_on(text.trim_end_matches('\n').to_owned()).await
             }
-        }
-        let Some(bytes) = contents.to_bytes() else {
-            let problem = format!("{} holds neither text nor base64", contents.uri);
-            output::end("violated", &problem, false);
-            return exit::REFUSED;
+            Some(text) => output::put_bytes(text.into_bytes()).await,
+            None => {
+                let Some(bytes) = contents.to_bytes() else {
+                    let problem = format!("{} holds neither text nor base64", contents.uri);
+                    output::end("violated", &problem, false);
+                    return exit::REFUSED;
+                };
+                if on_terminal {
+                    let kind = contents.mime_type.as_deref().unwrap_or("no text");
+                    let problem = format!(
+                        "{} is {} bytes of {kind}; write them to a file with `>`",
+                        contents.uri,
+                        bytes.len()
+                    );
+                    return output::usage(&problem, false);
+                }
+                output::put_bytes(bytes).await
+            }
         };
-        let mut stdout = std::io::stdout().lock();
-        if stdout.is_terminal() {
-            let kind = contents.mime_type.as_deref().unwrap_or("no text");
-            let problem = format!(
-                "{} is {} bytes of {kind}; write them to a file with `>`",
-                contents.uri,
-                bytes.len()
-            );
-            return output::usage(&problem, false);
-        }
-        match stdout.write_all(&bytes).and_then(|()| stdout.flush()) {
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                output::tell(&format!("belay: stdout: {error}"));
-                return exit::USAGE;
-            }
-            _ => {}
+        if let Err(code) = printed {
+            return code;
         }
     }
     exit::OK

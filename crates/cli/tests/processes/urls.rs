@@ -239,4 +239,22 @@ async fn what_changes_is_told_line_by_line() {
     let url = server.url(Way::Modern);
     let (code, _, err) = belay(&["listen", &url, "--count", "0"]).await;
     assert_eq!((code, err.as_str()), (0, ""));
+    // Time that is over is a failure for whoever waits for something.
+    let (code, _, err) = belay(&["listen", &url, "--max-time", "0.5"]).await;
+    assert_eq!((code, err.as_str()), (0, ""));
+    let waiting = ["listen", &url, "--max-time", "0.5", "--count", "1"];
+    let (code, _, err) = belay(&waiting).await;
+    assert_eq!(code, 6);
+    assert!(err.contains("there were fewer changes"), "{err}");
+    // Programs get to read JSON, whatever is told.
+    let mute = r#"read asked; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"mute","version":"1"}}}'; cat > /dev/null"#;
+    let words = ["listen", "--count", "0", "--json", "--era", "legacy"];
+    let words = [&words[..], &["--", "sh", "-c", mute]].concat();
+    let (code, _, err) = belay(&words).await;
+    assert_eq!(code, 0, "{err}");
+    assert!(!err.is_empty());
+    for line in err.lines() {
+        let note: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(note["note"].as_str().unwrap().contains("does not tell of"));
+    }
 }

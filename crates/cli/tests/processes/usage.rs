@@ -4,6 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use crate::support::{BELAY, Scratch, signal};
@@ -118,6 +119,34 @@ async fn a_server_that_never_answers_is_given_up() {
     let status = tokio::time::timeout(Duration::from_secs(30), client.wait()).await;
     assert_eq!(status.unwrap().unwrap().code(), Some(6));
     crate::support::until_gone(pid.number().await, Duration::from_secs(10)).await;
+}
+
+/// Whoever reads what is printed may have stopped to.
+#[tokio::test]
+async fn ctrl_c_ends_it_while_nobody_reads() {
+    let text = "x".repeat(100_000);
+    for words in [
+        vec!["call".to_owned(), "echo".to_owned(), format!("text={text}")],
+        vec![
+            "prompt".to_owned(),
+            "greet".to_owned(),
+            format!("name={text}"),
+        ],
+    ] {
+        let mut client = Command::new(BELAY)
+            .args(&words)
+            .args(["--", BELAY, "serve"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It has begun, and a pipe does not hold all of it.
+        let mut first = [0];
+        let stdout = client.stdout.as_mut().unwrap();
+        stdout.read_exact(&mut first).await.unwrap();
+        signal(client.id().unwrap(), Signal::INT);
+        let status = tokio::time::timeout(Duration::from_secs(20), client.wait()).await;
+        assert_eq!(status.unwrap().unwrap().code(), Some(130), "{}", words[0]);
+    }
 }
 
 #[tokio::test]
@@ -320,7 +349,7 @@ async fn resources_are_listed_and_read() {
         let (code, out, err) = on_demo(&["read", "--era", era, "demo://hello"]).await;
         assert_eq!(
             (code, out.as_str(), err.as_str()),
-            (0, "Hello from Belay.\n", "")
+            (0, "Hello from Belay.", "")
         );
         let (code, out, _) = on_demo(&["read", "--era", era, "demo://hello", "--json"]).await;
         let value: serde_json::Value = serde_json::from_str(&out).unwrap();
