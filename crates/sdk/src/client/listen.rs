@@ -90,9 +90,10 @@ pub enum ListenEnd {
 /// A server has so long to say that it listens.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(30);
 
-/// So often in a row a stream is opened again, after twice the time each time.
-const ATTEMPTS: u32 = 8;
+/// So often in a row a stream is opened again, after twice the time each time: about two minutes.
+const ATTEMPTS: u32 = 30;
 const PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// One that has lived for so long was a good one.
 const LIVED: Duration = Duration::from_secs(10);
@@ -196,7 +197,7 @@ impl Subscription {
     fn pause(&self) -> Duration {
         match self.attempt {
             0 => Duration::ZERO,
-            attempt => PAUSE * 2_u32.pow(attempt - 1),
+            attempt => (PAUSE * 2_u32.pow(attempt.min(10) - 1)).min(LONGEST_PAUSE),
         }
     }
 }

@@ -24,8 +24,9 @@
 //! often it happened; if more happens than anybody looks at, that is told as
 //! [`Change::Lagged`](crate::Change::Lagged). A stream that is lost is opened again:
 //! [`Change::Restored`](crate::Change::Restored). It ends for good when the server says so, when there
-//! will be no connection any more, or when it was lost eight times in a row (some twelve seconds, if the
-//! server cannot be reached); [`Subscription::end`](crate::Subscription::end) tells which. Dropping it ends it on the server, too.
+//! will be no connection any more, or when it was lost thirty times in a row (some two minutes, if the
+//! server cannot be reached); [`Subscription::end`](crate::Subscription::end) tells which. Dropping it
+//! ends it on the server, too.
 //!
 //! The other side says what changes, and whoever listens is told:
 //!

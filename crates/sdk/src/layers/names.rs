@@ -16,6 +16,10 @@ pub const RESOURCE: &str = "mcp.resource.uri";
 pub const ERROR: &str = "error.type";
 /// The code of the error that was answered.
 pub const STATUS: &str = "rpc.response.status_code";
+/// What the span is called: its method, and of which tool or prompt.
+pub const NAME: &str = "otel.name";
+/// `ERROR` if something went wrong.
+pub const OUTCOME: &str = "otel.status_code";
 /// Which side the span is on.
 pub const KIND: &str = "otel.kind";
 /// The span that the request was made in, on the other side.

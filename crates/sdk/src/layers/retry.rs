@@ -53,7 +53,8 @@ impl Retry {
         }
     }
 
-    /// How long to wait before each time: `first`, and twice as long each time, up to `longest`.
+    /// How long to wait before each time: `first`, and twice as long each time, up to `longest`. A server
+    /// can ask for more than that, up to `longest`.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.first_delay = first;
         self.longest_delay = longest;
@@ -131,7 +132,9 @@ impl ClientLayer for Retry {
                         return Err(error);
                     }
                     Err(error) => {
-                        let wait = delay.max(asked_to_wait(&error));
+                        // A server that wants too much patience does not get it.
+                        let asked = asked_to_wait(&error).min(self.longest_delay);
+                        let wait = delay.max(asked);
                         tracing::debug!(%error, method = %request.method, "again in {wait:?}");
                         tokio::time::sleep(wait).await;
                     }

@@ -6,8 +6,8 @@ use tracing::{Instrument, Span};
 
 use super::names;
 
-/// A `tracing` span around each request, on either side, called `mcp`. The field `end` says how it
-/// ended, whatever ended it: a handler that was dropped because its caller is gone leaves a
+/// A `tracing` span around each request, on either side, called `mcp` (and for OpenTelemetry by its
+/// method and subject, as in `tools/call add`). The field `end` says how it ended, whatever ended it: a handler that was dropped because its caller is gone leaves a
 /// span that says so.
 ///
 /// The names of the fields are in [`names`]: those of OpenTelemetry's conventions for MCP, where they
@@ -29,6 +29,7 @@ macro_rules! request_span {
         tracing::info_span!(
             "mcp",
             { names::KIND } = $kind,
+            { names::NAME } = tracing::field::Empty,
             { names::METHOD } = $method,
             { names::PROTOCOL_VERSION } = tracing::field::Empty,
             { names::REQUEST_ID } = tracing::field::Empty,
@@ -39,6 +40,7 @@ macro_rules! request_span {
             { names::END } = tracing::field::Empty,
             { names::ERROR } = tracing::field::Empty,
             { names::STATUS } = tracing::field::Empty,
+            { names::OUTCOME } = tracing::field::Empty,
         )
     };
 }
@@ -74,33 +76,50 @@ impl<F: Fn() -> String> Drop for Ending<F> {
     }
 }
 
-/// Records what it is about.
-fn record_subject(span: &Span, method: &str, params: &RawJson) {
-    let (name, field) = match method {
-        CallTool::METHOD => (names::TOOL, "name"),
-        GetPrompt::METHOD => (names::PROMPT, "name"),
-        ReadResource::METHOD => (names::RESOURCE, "uri"),
-        _ => return,
+/// Records what it is about. There are too many URIs to call spans by them.
+fn record_subject(span: &Span, method: &str, params: Option<&RawJson>) {
+    let subject = match method {
+        CallTool::METHOD => Some((names::TOOL, "name")),
+        GetPrompt::METHOD => Some((names::PROMPT, "name")),
+        ReadResource::METHOD => Some((names::RESOURCE, "uri")),
+        _ => None,
     };
-    if let Some(subject) = params.field(field).as_ref().and_then(RawJson::as_text) {
-        span.record(name, &*subject);
-    }
+    let found = subject.and_then(|(_, field)| params?.field(field));
+    match (subject, found.as_ref().and_then(RawJson::as_text)) {
+        (Some((name, field)), Some(subject)) => {
+            span.record(name, &*subject);
+            match field {
+                "name" => span.record(names::NAME, format!("{method} {subject}")),
+                _ => span.record(names::NAME, method),
+            }
+        }
+        _ => span.record(names::NAME, method),
+    };
+}
+
+/// Records what went wrong.
+fn record_error(span: &Span, what: &str) {
+    span.record(names::ERROR, what);
+    span.record(names::OUTCOME, "ERROR");
 }
 
 /// Records a refusal.
 fn record_code(span: &Span, code: i64) {
-    span.record(names::ERROR, tracing::field::display(code));
+    record_error(span, &code.to_string());
     span.record(names::STATUS, tracing::field::display(code));
 }
 
-/// Whether a result says that its tool failed.
-fn is_tool_error(method: &str, result: &RawJson) -> bool {
-    let failed = || {
-        result
-            .field("isError")
-            .is_some_and(|flag| flag.as_str() == "true")
-    };
-    method == CallTool::METHOD && failed()
+/// Records what was answered, and says what kind of end that is.
+fn record_answer(span: &Span, method: &str, result: &RawJson) -> &'static str {
+    let [failed, kind] = result.fields(["isError", "resultType"]);
+    if method == CallTool::METHOD && failed.is_some_and(|failed| failed.as_str() == "true") {
+        record_error(span, "tool_error");
+    }
+    let kind = kind.as_ref().and_then(RawJson::as_text);
+    match kind.as_deref() == Some("input_required") {
+        true => "input_required",
+        false => "answered",
+    }
 }
 
 #[cfg(feature = "server")]
@@ -108,7 +127,7 @@ mod server {
     use belay_protocol::engine::StopCause;
     use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 
-    use super::{Ending, Instrument, Trace, is_tool_error, names, record_code, record_subject};
+    use super::{Ending, Instrument, Trace, names, record_answer, record_code, record_subject};
     use crate::{Context, LayerFuture, Next, ServerLayer};
 
     impl ServerLayer for Trace {
@@ -120,9 +139,7 @@ mod server {
             let span = request_span!("server", cx.method());
             span.record(names::REQUEST_ID, tracing::field::display(cx.id()));
             span.record(names::PROTOCOL_VERSION, cx.version().as_str());
-            if let Some(params) = cx.params() {
-                record_subject(&span, cx.method(), params);
-            }
+            record_subject(&span, cx.method(), cx.params());
             if let Some(context) = cx.trace_context() {
                 span.record(names::PARENT, context.traceparent());
             }
@@ -137,12 +154,7 @@ mod server {
                 match &answer {
                     // It was stopped, and has cleaned up. Nobody gets to see its answer.
                     _ if cx.stop_cause().is_some() => drop(ending),
-                    Ok(result) => {
-                        if is_tool_error(cx.method(), result) {
-                            span.record(names::ERROR, "tool_error");
-                        }
-                        ending.record("answered");
-                    }
+                    Ok(result) => ending.record(record_answer(&span, cx.method(), result)),
                     Err(error) => {
                         record_code(&span, error.code);
                         ending.record("refused");
@@ -159,7 +171,9 @@ mod server {
 mod client {
     use belay_protocol::jsonrpc::RawJson;
 
-    use super::{Ending, Instrument, Trace, is_tool_error, names, record_code, record_subject};
+    use super::{
+        Ending, Instrument, Trace, names, record_answer, record_code, record_error, record_subject,
+    };
     use crate::{ClientLayer, Error, ErrorKind, LayerFuture, NextCall, Outgoing, TraceContext};
 
     impl ClientLayer for Trace {
@@ -169,7 +183,7 @@ mod client {
             next: NextCall<'a>,
         ) -> LayerFuture<'a, Result<RawJson, Error>> {
             let span = request_span!("client", &*request.method);
-            record_subject(&span, &request.method, &request.params);
+            record_subject(&span, &request.method, Some(&request.params));
             if let Some(context) = TraceContext::of(&request.meta) {
                 span.record(names::PARENT, context.traceparent());
             }
@@ -179,16 +193,11 @@ mod client {
                 let mut ending = Ending::new(&span, || "cancelled".to_owned());
                 let ended = next.run(request).await;
                 match &ended {
-                    Ok(result) => {
-                        if is_tool_error(&method, result) {
-                            span.record(names::ERROR, "tool_error");
-                        }
-                        ending.record("answered");
-                    }
+                    Ok(result) => ending.record(record_answer(&span, &method, result)),
                     Err(error) => {
                         match error.refusal() {
                             Some(refusal) => record_code(&span, refusal.code),
-                            None => _ = span.record(names::ERROR, word(error.kind())),
+                            None => record_error(&span, word(error.kind())),
                         }
                         ending.record(word(error.kind()));
                     }

@@ -279,14 +279,14 @@ impl tracing::Subscriber for Spans {
 }
 
 impl Spans {
-    /// Side, tool and end of each request, in order.
+    /// Side, name and end of each request, in order.
     fn ends(&self) -> Vec<[String; 3]> {
         let spans = self.spans.lock().unwrap();
         let mut ids: Vec<&u64> = spans.keys().collect();
         ids.sort();
         let field = |id: &u64, name: &str| spans[id].get(name).cloned().unwrap_or_default();
         ids.iter()
-            .map(|id| ["otel.kind", "gen_ai.tool.name", "end"].map(|name| field(id, name)))
+            .map(|id| ["otel.kind", "otel.name", "end"].map(|name| field(id, name)))
             .collect()
     }
 }
@@ -299,6 +299,7 @@ async fn spans_record_how_each_request_ended_on_both_sides() {
     let (client, serving) = pair(&server, Trace).await;
     client.call_tool("who", json!({})).await.unwrap();
     client.call_tool("nonsense", json!({})).await.unwrap_err();
+    client.read_resource("memo://1").await.unwrap_err();
     let hang = client.call_tool("hang", json!({})).start();
     until("it hangs", || serving.handlers() == 1).await;
     drop(hang);
@@ -319,19 +320,51 @@ async fn spans_record_how_each_request_ended_on_both_sides() {
     assert_eq!(
         ends,
         [
-            ["client", "who", "answered"],
-            ["server", "who", "answered"],
-            ["client", "nonsense", "refused"],
-            ["server", "nonsense", "refused"],
-            ["client", "hang", "cancelled"],
+            ["client", "tools/call who", "answered"],
+            ["server", "tools/call who", "answered"],
+            ["client", "tools/call nonsense", "refused"],
+            ["server", "tools/call nonsense", "refused"],
+            ["client", "resources/read", "refused"],
+            ["server", "resources/read", "refused"],
+            ["client", "tools/call hang", "cancelled"],
             [
                 "server",
-                "hang",
+                "tools/call hang",
                 "cancelled: its caller cancelled: cancelled by the caller"
             ],
-            ["client", "hang", "lost"],
-            ["server", "hang", "cancelled: the server shuts down"],
+            ["client", "tools/call hang", "lost"],
+            [
+                "server",
+                "tools/call hang",
+                "cancelled: the server shuts down"
+            ],
         ]
+    );
+}
+
+/// A question is no answer.
+#[tokio::test]
+async fn rounds_are_spans_of_their_own_on_the_server() {
+    let spans = Spans::default();
+    let _guard = tracing::subscriber::set_default(spans.clone());
+    let ask = Tool::new("ask", |cx: Context, (): ()| async move {
+        let roots = cx.roots().await?;
+        Ok::<_, belay::InputError>(roots.len().to_string())
+    });
+    let server = Server::new("test", "1").tool(ask).layer(Trace);
+    let builder = Client::builder("test", "1").roots(Vec::new());
+    let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+    let _serving = server.serve(server_in, server_out);
+    let client = builder.connect(client_in, client_out).await.unwrap();
+    client.call_tool("ask", json!({})).await.unwrap();
+    let ends = spans.ends();
+    assert_eq!(
+        ends[0].each_ref().map(|s| &**s),
+        ["server", "tools/call ask", "input_required"]
+    );
+    assert_eq!(
+        ends[1].each_ref().map(|s| &**s),
+        ["server", "tools/call ask", "answered"]
     );
 }
 
