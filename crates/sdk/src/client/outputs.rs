@@ -4,19 +4,29 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use belay_protocol::jsonrpc::RawJson;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{BadSchema, Error, Schema};
 
 /// So many tools are remembered.
 const MOST: usize = 1000;
+/// And so many bytes of schemas.
+const BYTES: usize = 8 << 20;
 
 /// The schemas of the results of tools, as a server has listed them.
 #[derive(Clone, Default)]
-pub(crate) struct Outputs(Arc<Mutex<HashMap<String, Arc<Output>>>>);
+pub(crate) struct Outputs(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    tools: HashMap<String, Arc<Output>>,
+    bytes: usize,
+    /// There were more than are remembered.
+    overflowed: bool,
+}
 
 struct Output {
-    schema: Value,
+    schema: RawJson,
     /// Compiled when it is first needed.
     compiled: OnceLock<Result<Schema, BadSchema>>,
 }
@@ -26,25 +36,19 @@ impl Outputs {
     pub(super) fn learn(&self, page: &RawJson) {
         let Some(Ok(tools)) = page
             .field("tools")
-            .map(|tools| tools.decode::<Vec<Value>>())
+            .map(|tools| tools.decode::<Vec<RawJson>>())
         else {
             return;
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for tool in tools {
-            let Some(name) = tool.get("name").and_then(Value::as_str) else {
+            let [name, schema] = tool.fields(["name", "outputSchema"]);
+            let name = name.as_ref().and_then(RawJson::as_text);
+            let Some(name) = name.map(std::borrow::Cow::into_owned) else {
                 continue;
             };
-            match tool.get("outputSchema") {
-                Some(schema) if known.len() < MOST || known.contains_key(name) => {
-                    let output = Output {
-                        schema: schema.clone(),
-                        compiled: OnceLock::new(),
-                    };
-                    known.insert(name.to_owned(), Arc::new(output));
-                }
-                _ => _ = known.remove(name),
-            }
+            let schema = schema.filter(|schema| schema.as_bytes() != b"null");
+            known.take_in(name, schema);
         }
     }
 
@@ -52,30 +56,113 @@ impl Outputs {
     pub(super) fn check(&self, params: &RawJson, result: &RawJson) -> Result<(), Error> {
         let name = params.field("name");
         let name = name.as_ref().and_then(RawJson::as_text).unwrap_or_default();
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(output) = known.get(&*name).cloned() else {
-            return Ok(());
+        let output = {
+            let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match known.tools.get(&*name).cloned() {
+                Some(output) => output,
+                None if known.overflowed => {
+                    let problem = "the server has too many tools for their results to be checked";
+                    return Err(unfit(problem));
+                }
+                None => return Ok(()),
+            }
         };
-        drop(known);
-        let result: Map<String, Value> = result.decode().unwrap_or_default();
-        if result.get("isError") == Some(&Value::Bool(true)) {
+        let [failed, content] = result.fields(["isError", "structuredContent"]);
+        if failed.is_some_and(|failed| failed.as_bytes() == b"true") {
             return Ok(());
         }
         // What was to be checked and is not, is not passed on.
-        let compiled = || Schema::compile(&output.schema);
-        let schema = output.compiled.get_or_init(compiled).as_ref();
+        let schema = output
+            .compiled
+            .get_or_init(|| match output.schema.decode() {
+                Ok(schema) => Schema::compile(&schema),
+                Err(error) => Err(BadSchema::new(error.to_string())),
+            });
+        let schema = schema.as_ref();
         let schema = schema.map_err(|error| unfit(&format!("`outputSchema`: {error}")))?;
-        let Some(content) = result.get("structuredContent") else {
+        let Some(content) = content else {
             return Err(unfit(
                 "`structuredContent` is missing, though the tool has an output schema",
             ));
         };
-        schema
-            .check(content)
-            .map_err(|error| unfit(&format!("`structuredContent`: {error}")))
+        let problem = |what: &dyn std::fmt::Display| unfit(&format!("`structuredContent`: {what}"));
+        let content: Value = content.decode().map_err(|error| problem(&error))?;
+        schema.check(&content).map_err(|error| problem(&error))
+    }
+}
+
+impl Known {
+    fn take_in(&mut self, name: String, schema: Option<RawJson>) {
+        if let Some(before) = self.tools.remove(&name) {
+            self.bytes -= before.schema.as_bytes().len();
+        }
+        let Some(schema) = schema else {
+            return;
+        };
+        let bytes = self.bytes + schema.as_bytes().len();
+        if self.tools.len() == MOST || bytes > BYTES {
+            self.overflowed = true;
+            return;
+        }
+        self.bytes = bytes;
+        let compiled = OnceLock::new();
+        self.tools
+            .insert(name, Arc::new(Output { schema, compiled }));
     }
 }
 
 fn unfit(problem: &str) -> Error {
     Error::bad_result(serde::de::Error::custom(problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn raw(value: Value) -> RawJson {
+        RawJson::encode(&value).expect("it is JSON")
+    }
+
+    fn tools(tools: Value) -> RawJson {
+        raw(json!({ "tools": tools }))
+    }
+
+    /// What is not remembered is not taken for checked.
+    #[test]
+    fn too_many_schemas_are_not_forgotten_silently() {
+        let called = |name: &str| raw(json!({ "name": name }));
+        let result = raw(json!({ "content": [], "structuredContent": { "a": 1 } }));
+        let outputs = Outputs::default();
+        outputs.learn(&tools(json!([
+            { "name": "good", "outputSchema": { "type": "object" } },
+            { "name": "none", "outputSchema": null },
+            { "name": "bad", "outputSchema": { "type": "string" } },
+        ])));
+        assert!(outputs.check(&called("good"), &result).is_ok());
+        assert!(outputs.check(&called("none"), &result).is_ok());
+        assert!(outputs.check(&called("bad"), &result).is_err());
+        // One that is listed again, with another schema.
+        outputs.learn(&tools(
+            json!([{ "name": "bad", "outputSchema": { "type": "object" } }]),
+        ));
+        assert!(outputs.check(&called("bad"), &result).is_ok());
+        assert!(outputs.check(&called("unknown"), &result).is_ok());
+        let large = json!({ "description": "x".repeat(BYTES) });
+        outputs.learn(&tools(json!([{ "name": "large", "outputSchema": large }])));
+        assert!(outputs.check(&called("large"), &result).is_err());
+        assert!(outputs.check(&called("good"), &result).is_ok());
+    }
+
+    /// Numbers that are no numbers here.
+    #[test]
+    fn what_cannot_be_read_does_not_fit() {
+        let outputs = Outputs::default();
+        outputs.learn(&tools(json!([{ "name": "a", "outputSchema": {} }])));
+        let text = r#"{"structuredContent":{"x":1e999}}"#;
+        let result = RawJson::parse(text.as_bytes()).expect("it is JSON");
+        let error = outputs.check(&raw(json!({ "name": "a" })), &result);
+        assert_eq!(error.unwrap_err().kind(), crate::ErrorKind::Violated);
+    }
 }

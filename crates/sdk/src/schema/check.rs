@@ -1,9 +1,10 @@
 //! Holding a value against a schema.
 //!
-//! Each pair of a part of the schema and a part of the value is looked at once, whatever number of ways
-//! lead to it, and all that is done is counted.
+//! A part of the schema that leads to others is held against a part of the value once, whatever number of
+//! ways lead there, and all that is done is counted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::RandomState;
 use std::rc::Rc;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use super::number::{compare, hashed, is_multiple, same, weight};
 use super::places::{Part, address};
-use super::rules::{Limit, Properties, Rule, Size};
+use super::rules::{Leading, Limit, Plain, Properties, Rule, Size, name_cost};
 use super::seen::Seen;
 use super::{LEVELS, Schema, WORK};
 
@@ -32,19 +33,39 @@ pub(super) type Verdict = Option<Rc<Seen>>;
 /// One check of one value.
 pub(super) struct Check<'s> {
     pub(super) schema: &'s Schema,
-    known: HashMap<Pair, Verdict>,
-    open: HashSet<Pair>,
+    known: HashMap<Key, Known>,
     pub(super) level: usize,
     pub(super) work: u64,
     scopes: Scopes,
     names: HashMap<usize, Rc<Vec<Value>>>,
     nothing: Rc<Seen>,
-    /// Whether the options of something are being told.
-    pub(super) in_options: bool,
 }
 
 /// A part of the schema, a part of the value, and what anchors mean here.
-type Pair = (Part, usize, Scope);
+type Key = (Part, usize, Scope);
+
+enum Known {
+    /// It is being found out.
+    Open,
+    Verdict(Verdict),
+}
+
+/// A part of the schema that a part of the value has to fit.
+pub(super) struct Pair<'v> {
+    pub(super) part: Part,
+    pub(super) value: &'v Value,
+    pub(super) step: Step<'v>,
+}
+
+/// From a value to the part of it that is looked at.
+#[derive(Clone, Copy)]
+pub(super) enum Step<'v> {
+    /// It is the value itself.
+    Here,
+    /// The number of the member, and its name.
+    Member(usize, &'v str),
+    Item(usize),
+}
 
 /// What the anchors mean that depend on where one comes from: the number of such a meaning.
 pub(super) type Scope = usize;
@@ -53,6 +74,8 @@ pub(super) type Scope = usize;
 struct Scopes {
     meanings: Vec<Vec<Option<Part>>>,
     numbers: HashMap<Vec<Option<Part>>, Scope>,
+    /// What a meaning becomes in a resource.
+    entered: HashMap<(Scope, usize), Scope>,
 }
 
 impl Scopes {
@@ -61,24 +84,23 @@ impl Scopes {
         Self {
             meanings: vec![none.clone()],
             numbers: HashMap::from([(none, 0)]),
+            entered: HashMap::new(),
         }
     }
 
     /// The meaning in a resource: the first that had an anchor keeps it.
-    fn entered(&mut self, scope: Scope, anchors: &[(usize, Part)]) -> Scope {
-        let before = &self.meanings[scope];
-        if anchors.iter().all(|(name, _)| before[*name].is_some()) {
-            return scope;
-        }
-        let mut meaning = before.clone();
+    fn enter(&mut self, scope: Scope, resource: usize, anchors: &[(usize, Part)]) -> Scope {
+        let mut meaning = self.meanings[scope].clone();
         for (name, part) in anchors {
             meaning[*name].get_or_insert(*part);
         }
         let next = self.meanings.len();
-        *self.numbers.entry(meaning).or_insert_with_key(|meaning| {
+        let number = *self.numbers.entry(meaning).or_insert_with_key(|meaning| {
             self.meanings.push(meaning.clone());
             next
-        })
+        });
+        self.entered.insert((scope, resource), number);
+        number
     }
 }
 
@@ -87,13 +109,11 @@ impl<'s> Check<'s> {
         Self {
             schema,
             known: HashMap::new(),
-            open: HashSet::new(),
             level: 0,
             work: 0,
             scopes: Scopes::new(schema.names),
             names: HashMap::new(),
             nothing: Rc::default(),
-            in_options: false,
         }
     }
 
@@ -105,78 +125,90 @@ impl<'s> Check<'s> {
         scope: Scope,
     ) -> Result<Verdict, Undecided> {
         self.spend(1)?;
-        let schema = self.schema;
-        let node = &schema.nodes[part];
-        let scope = self.entered(scope, part);
+        let node = &self.schema.nodes[part];
         if !node.leads_on {
-            let mut seen = Seen::default();
             for rule in &node.rules {
-                if !self.keeps(rule, value, scope, &mut seen)? {
+                if let Rule::Plain(rule) = rule
+                    && !self.keeps(rule, value)?
+                {
                     return Ok(None);
                 }
             }
             return Ok(Some(self.nothing.clone()));
         }
-        let pair = (part, address(value), scope);
-        if let Some(known) = self.known.get(&pair) {
-            return Ok(known.clone());
-        }
-        if !self.open.insert(pair) {
-            return Err(Undecided::Endless);
+        let scope = self.entered(scope, part)?;
+        let key = (part, address(value), scope);
+        match self.known.entry(key) {
+            Entry::Occupied(known) => match known.get() {
+                Known::Open => return Err(Undecided::Endless),
+                Known::Verdict(verdict) => return Ok(verdict.clone()),
+            },
+            Entry::Vacant(unknown) => _ = unknown.insert(Known::Open),
         }
         if self.level == LEVELS {
             return Err(Undecided::Deep);
         }
         self.level += 1;
-        let mut seen = Some(Seen::default());
+        let mut seen = Seen::default();
+        let mut fits = true;
         for rule in &node.rules {
-            if let Some(so_far) = &mut seen
-                && !self.keeps(rule, value, scope, so_far)?
-            {
-                seen = None;
+            fits = self.follows(rule, value, scope, &mut seen)?;
+            if !fits {
+                break;
             }
         }
         self.level -= 1;
-        self.open.remove(&pair);
-        let verdict = seen.map(Rc::new);
-        self.known.insert(pair, verdict.clone());
+        let verdict = match (fits, seen.cost()) {
+            (false, _) => None,
+            (true, 0) => Some(self.nothing.clone()),
+            (true, _) => Some(Rc::new(seen)),
+        };
+        self.known.insert(key, Known::Verdict(verdict.clone()));
         Ok(verdict)
     }
 
     /// What anchors mean in a part, if one comes from `scope`.
-    pub(super) fn entered(&mut self, scope: Scope, part: Part) -> Scope {
+    pub(super) fn entered(&mut self, scope: Scope, part: Part) -> Result<Scope, Undecided> {
         let schema = self.schema;
-        match schema.dynamic.get(schema.nodes[part].resource) {
-            Some(anchors) if !anchors.is_empty() => self.scopes.entered(scope, anchors),
-            _ => scope,
+        let resource = schema.nodes[part].resource;
+        let anchors = match schema.dynamic.get(resource) {
+            Some(anchors) if !anchors.is_empty() => anchors,
+            _ => return Ok(scope),
+        };
+        if let Some(known) = self.scopes.entered.get(&(scope, resource)) {
+            return Ok(*known);
         }
+        self.spend((schema.names + anchors.len()) as u64)?;
+        Ok(self.scopes.enter(scope, resource, anchors))
     }
 
-    /// What a reference leads to that depends on where one comes from.
-    pub(super) fn meant(&self, scope: Scope, name: usize, otherwise: Part) -> Part {
-        self.scopes.meanings[scope][name].unwrap_or(otherwise)
-    }
-
-    /// Whether a value keeps a rule. What was seen of it is added to `seen`.
-    pub(super) fn keeps(
+    /// Whether a value does what a rule asks for. What was seen of it is added to `seen`.
+    pub(super) fn follows(
         &mut self,
         rule: &Rule,
         value: &Value,
         scope: Scope,
         seen: &mut Seen,
     ) -> Result<bool, Undecided> {
+        match rule {
+            Rule::Plain(rule) => self.keeps(rule, value),
+            Rule::Leading(rule) => self.leads(rule, value, scope, seen),
+        }
+    }
+
+    fn keeps(&mut self, rule: &Plain, value: &Value) -> Result<bool, Undecided> {
         match (rule, value) {
-            (Rule::Never, _) => Ok(false),
-            (Rule::Types(types), value) => Ok(types.has(value)),
-            (Rule::Const { expected, cost }, value) => {
+            (Plain::Never, _) => Ok(false),
+            (Plain::Types(types), value) => Ok(types.has(value)),
+            (Plain::Const { expected, cost }, value) => {
                 self.spend(*cost)?;
                 Ok(same(expected, value))
             }
-            (Rule::Enum { options, cost }, value) => {
-                self.spend(*cost)?;
-                Ok(options.iter().any(|option| same(option, value)))
+            (Plain::Enum(options), value) => {
+                self.spend(weight(value))?;
+                Ok(options.has(value))
             }
-            (Rule::Limit(limit, bound), Value::Number(number)) => {
+            (Plain::Limit(limit, bound), Value::Number(number)) => {
                 let order = compare(number, bound);
                 Ok(match limit {
                     Limit::Minimum => order.is_ge(),
@@ -185,51 +217,50 @@ impl<'s> Check<'s> {
                     Limit::ExclusiveMaximum => order.is_lt(),
                 })
             }
-            (Rule::MultipleOf(step), Value::Number(number)) => Ok(is_multiple(number, step)),
-            (Rule::Size(size, bound), value) => self.has_size(*size, *bound, value),
-            (Rule::Pattern(pattern), Value::String(text)) => {
+            (Plain::MultipleOf(step), Value::Number(number)) => {
+                self.spend(4)?;
+                Ok(is_multiple(number, step))
+            }
+            (Plain::Size(size, bound), value) => self.has_size(*size, *bound, value),
+            (Plain::Pattern(pattern), Value::String(text)) => {
                 self.spend(pattern.cost(text))?;
                 Ok(pattern.is_match(text))
             }
-            (Rule::UniqueItems, Value::Array(items)) => self.are_unique(items),
-            (Rule::Required(names), Value::Object(members)) => {
-                self.spend(names.len() as u64)?;
-                Ok(names.iter().all(|name| members.contains_key(name)))
+            (Plain::UniqueItems, Value::Array(items)) => self.are_unique(items),
+            (Plain::Required(names), Value::Object(members)) => {
+                self.spend(names.cost)?;
+                Ok(names.names.iter().all(|name| members.contains_key(name)))
             }
-            (Rule::DependentRequired(all), Value::Object(members)) => {
-                self.spend(all.iter().map(|(_, names)| names.len() as u64 + 1).sum())?;
-                Ok(all.iter().all(|(name, others)| {
-                    !members.contains_key(name)
-                        || others.iter().all(|other| members.contains_key(other))
-                }))
+            (Plain::DependentRequired { all, cost }, Value::Object(members)) => {
+                self.spend(*cost)?;
+                let has = |name: &String| members.contains_key(name);
+                let kept = |others: &[String]| others.iter().all(has);
+                Ok(all
+                    .iter()
+                    .all(|(name, others)| !has(name) || kept(&others.names)))
             }
-            (rule, value) => self.leads(rule, value, scope, seen),
+            // They say nothing about values of other types.
+            (
+                Plain::Limit(..)
+                | Plain::MultipleOf(_)
+                | Plain::Pattern(_)
+                | Plain::UniqueItems
+                | Plain::Required(_)
+                | Plain::DependentRequired { .. },
+                _,
+            ) => Ok(true),
         }
     }
 
-    /// The rules that lead to other parts of the schema.
     fn leads(
         &mut self,
-        rule: &Rule,
+        rule: &Leading,
         value: &Value,
         scope: Scope,
         seen: &mut Seen,
     ) -> Result<bool, Undecided> {
         match (rule, value) {
-            (Rule::Ref(part), _) => self.also(*part, value, scope, seen),
-            (Rule::DynamicRef { name, otherwise }, _) => {
-                let part = self.meant(scope, *name, *otherwise);
-                self.also(part, value, scope, seen)
-            }
-            (Rule::All(parts), _) => {
-                for part in parts {
-                    if !self.also(*part, value, scope, seen)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            (Rule::Any(parts), _) => {
+            (Leading::Any(parts), _) => {
                 let mut any = false;
                 for part in parts {
                     any |= self.also(*part, value, scope, seen)?;
@@ -240,7 +271,7 @@ impl<'s> Check<'s> {
                 }
                 Ok(any)
             }
-            (Rule::One(parts), _) => {
+            (Leading::One(parts), _) => {
                 let mut fitting = 0;
                 for part in parts {
                     fitting += u32::from(self.also(*part, value, scope, seen)?);
@@ -250,34 +281,8 @@ impl<'s> Check<'s> {
                 }
                 Ok(fitting == 1)
             }
-            (Rule::Not(part), _) => Ok(self.fits(*part, value, scope)?.is_none()),
-            (
-                Rule::If {
-                    condition,
-                    then,
-                    otherwise,
-                },
-                _,
-            ) => {
-                let next = match self.also(*condition, value, scope, seen)? {
-                    true => then,
-                    false => otherwise,
-                };
-                match next {
-                    Some(part) => self.also(*part, value, scope, seen),
-                    None => Ok(true),
-                }
-            }
-            (Rule::DependentSchemas(all), Value::Object(members)) => {
-                self.spend(all.len() as u64)?;
-                for (_, part) in all.iter().filter(|(name, _)| members.contains_key(name)) {
-                    if !self.also(*part, value, scope, seen)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            (Rule::PropertyNames(part), Value::Object(_)) => {
+            (Leading::Not(part), _) => Ok(self.fits(*part, value, scope)?.is_none()),
+            (Leading::PropertyNames(part), Value::Object(_)) => {
                 for name in self.names(value)?.iter() {
                     if self.fits(*part, name, scope)?.is_none() {
                         return Ok(false);
@@ -285,34 +290,8 @@ impl<'s> Check<'s> {
                 }
                 Ok(true)
             }
-            (Rule::Properties(rule), Value::Object(members)) => {
-                for (at, (name, member)) in members.iter().enumerate() {
-                    let parts = self.parts_for(rule, name)?;
-                    if !parts.is_empty() {
-                        self.see(|| seen.member(at));
-                    }
-                    for part in parts {
-                        if self.fits(part, member, scope)?.is_none() {
-                            return Ok(false);
-                        }
-                    }
-                }
-                Ok(true)
-            }
-            (Rule::Items { first, rest }, Value::Array(items)) => {
-                for (at, item) in items.iter().enumerate() {
-                    let Some(part) = first.get(at).or(rest.as_ref()) else {
-                        break;
-                    };
-                    self.see(|| seen.item(at));
-                    if self.fits(*part, item, scope)?.is_none() {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
             (
-                Rule::Contains {
+                Leading::Contains {
                     part,
                     least,
                     most,
@@ -325,32 +304,130 @@ impl<'s> Check<'s> {
                     if self.fits(*part, item, scope)?.is_some() {
                         found += 1;
                         if *evaluates {
-                            self.see(|| seen.item(at));
+                            self.see(Step::Item(at), seen);
                         }
                     }
                 }
                 Ok(found >= *least && most.is_none_or(|most| found <= most))
             }
-            (Rule::UnevaluatedItems(part), Value::Array(items)) => {
-                for (at, item) in items.iter().enumerate() {
-                    if !seen.has_item(at) && self.fits(*part, item, scope)?.is_none() {
+            (rule, value) => {
+                for pair in self.pairs(rule, value, scope, seen)? {
+                    let Some(more) = self.fits(pair.part, pair.value, scope)? else {
                         return Ok(false);
+                    };
+                    match pair.step {
+                        Step::Here => self.add(&more, seen)?,
+                        step => self.see(step, seen),
                     }
-                    seen.item(at);
                 }
                 Ok(true)
             }
-            (Rule::UnevaluatedProperties(part), Value::Object(members)) => {
-                for (at, member) in members.values().enumerate() {
-                    if !seen.has_member(at) && self.fits(*part, member, scope)?.is_none() {
-                        return Ok(false);
-                    }
-                    seen.member(at);
-                }
-                Ok(true)
+        }
+    }
+
+    /// For the rules that ask that all of some pairs fit: which these are.
+    pub(super) fn pairs<'v>(
+        &mut self,
+        rule: &Leading,
+        value: &'v Value,
+        scope: Scope,
+        seen: &mut Seen,
+    ) -> Result<Vec<Pair<'v>>, Undecided> {
+        let here = |part: &Part| Pair {
+            part: *part,
+            value,
+            step: Step::Here,
+        };
+        match (rule, value) {
+            (Leading::Ref(part), _) => Ok(vec![here(part)]),
+            (Leading::DynamicRef { name, otherwise }, _) => {
+                let meant = self.scopes.meanings[scope][*name];
+                Ok(vec![here(&meant.unwrap_or(*otherwise))])
             }
-            // It says nothing about values of this type.
-            _ => Ok(true),
+            (Leading::All(parts), _) => {
+                self.spend(parts.len() as u64)?;
+                Ok(parts.iter().map(here).collect())
+            }
+            (
+                Leading::If {
+                    condition,
+                    then,
+                    otherwise,
+                },
+                _,
+            ) => {
+                let next = match self.also(*condition, value, scope, seen)? {
+                    true => then,
+                    false => otherwise,
+                };
+                Ok(next.iter().map(here).collect())
+            }
+            (Leading::DependentSchemas { all, cost }, Value::Object(members)) => {
+                self.spend(*cost)?;
+                let needed = all.iter().filter(|(name, _)| members.contains_key(name));
+                Ok(needed.map(|(_, part)| here(part)).collect())
+            }
+            (Leading::Properties(rule), Value::Object(members)) => {
+                let mut pairs = Vec::new();
+                for (at, (name, member)) in members.iter().enumerate() {
+                    for part in self.parts_for(rule, name)? {
+                        pairs.push(Pair {
+                            part,
+                            value: member,
+                            step: Step::Member(at, name),
+                        });
+                    }
+                }
+                Ok(pairs)
+            }
+            (Leading::Items { first, rest }, Value::Array(items)) => {
+                self.spend(items.len() as u64)?;
+                let all = items.iter().enumerate();
+                let pairs = all.map_while(|(at, value)| {
+                    let part = *first.get(at).or(rest.as_ref())?;
+                    let step = Step::Item(at);
+                    Some(Pair { part, value, step })
+                });
+                Ok(pairs.collect())
+            }
+            (Leading::UnevaluatedItems(part), Value::Array(items)) => {
+                self.spend(items.len() as u64)?;
+                let unseen = items
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, _)| !seen.has_item(*at));
+                let pair = |(at, value)| Pair {
+                    part: *part,
+                    value,
+                    step: Step::Item(at),
+                };
+                Ok(unseen.map(pair).collect())
+            }
+            (Leading::UnevaluatedProperties(part), Value::Object(members)) => {
+                self.spend(members.len() as u64)?;
+                let all = members.iter().enumerate();
+                let unseen = all.filter(|(at, _)| !seen.has_member(*at));
+                let pair = |(at, (name, value)): (usize, (&'v String, &'v Value))| Pair {
+                    part: *part,
+                    value,
+                    step: Step::Member(at, name),
+                };
+                Ok(unseen.map(pair).collect())
+            }
+            // It says nothing about values of this type, or is no such rule.
+            (
+                Leading::DependentSchemas { .. }
+                | Leading::Properties(_)
+                | Leading::Items { .. }
+                | Leading::UnevaluatedItems(_)
+                | Leading::UnevaluatedProperties(_)
+                | Leading::Any(_)
+                | Leading::One(_)
+                | Leading::Not(_)
+                | Leading::PropertyNames(_)
+                | Leading::Contains { .. },
+                _,
+            ) => Ok(Vec::new()),
         }
     }
 
@@ -362,30 +439,32 @@ impl<'s> Check<'s> {
         scope: Scope,
         seen: &mut Seen,
     ) -> Result<bool, Undecided> {
-        let Some(more) = self.fits(part, value, scope)? else {
-            return Ok(false);
-        };
-        if self.schema.notes {
-            self.spend(more.cost())?;
-            seen.add(&more);
+        match self.fits(part, value, scope)? {
+            Some(more) => self.add(&more, seen).map(|()| true),
+            None => Ok(false),
         }
-        Ok(true)
+    }
+
+    fn add(&mut self, more: &Seen, seen: &mut Seen) -> Result<(), Undecided> {
+        self.spend(more.cost())?;
+        seen.add(more);
+        Ok(())
     }
 
     /// Notes what was seen, where somebody asks.
-    fn see(&self, note: impl FnOnce()) {
-        if self.schema.notes {
-            note();
+    fn see(&self, step: Step<'_>, seen: &mut Seen) {
+        match step {
+            Step::Member(at, _) if self.schema.notes => seen.member(at),
+            Step::Item(at) if self.schema.notes => seen.item(at),
+            _ => {}
         }
     }
 
     /// The parts that a member has to fit.
-    pub(super) fn parts_for(
-        &mut self,
-        rule: &Properties,
-        name: &str,
-    ) -> Result<Vec<Part>, Undecided> {
-        let mut parts: Vec<Part> = rule.named.get(name).copied().into_iter().collect();
+    fn parts_for(&mut self, rule: &Properties, name: &str) -> Result<Vec<Part>, Undecided> {
+        self.spend(name_cost(name))?;
+        let mut parts = Vec::new();
+        parts.extend(rule.named.get(name));
         for (pattern, part) in &rule.patterns {
             self.spend(pattern.cost(name))?;
             if pattern.is_match(name) {
@@ -403,13 +482,10 @@ impl<'s> Check<'s> {
         if let Some(names) = self.names.get(&address(object)) {
             return Ok(names.clone());
         }
-        let names = object
-            .as_object()
-            .into_iter()
-            .flat_map(|object| object.keys());
-        let names: Vec<Value> = names.cloned().map(Value::String).collect();
-        self.spend(names.iter().map(weight).sum())?;
-        let names = Rc::new(names);
+        let members = object.as_object().into_iter();
+        let members = members.flat_map(|object| object.keys());
+        self.spend(members.clone().map(|name| name_cost(name)).sum())?;
+        let names: Rc<Vec<Value>> = Rc::new(members.cloned().map(Value::String).collect());
         self.names.insert(address(object), names.clone());
         Ok(names)
     }
@@ -444,7 +520,7 @@ impl<'s> Check<'s> {
         Ok(true)
     }
 
-    pub(super) fn spend(&mut self, work: u64) -> Result<(), Undecided> {
+    fn spend(&mut self, work: u64) -> Result<(), Undecided> {
         self.work = self.work.saturating_add(work);
         match self.work > WORK {
             true => Err(Undecided::Work),

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::BadSchema;
+use super::text::quoted;
 
 /// They are in the order of time: a later one can do more.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -20,6 +21,8 @@ pub(super) enum Holds {
     One,
     List,
     Named,
+    /// Here a list of names may stand in the place of a schema.
+    NamedOrNames,
 }
 
 impl Dialect {
@@ -37,8 +40,9 @@ impl Dialect {
             "json-schema.org/draft-07/schema" => Ok(Self::Draft7),
             "json-schema.org/draft-06/schema" => Ok(Self::Draft6),
             "json-schema.org/draft-04/schema" => Ok(Self::Draft4),
-            _ => Err(BadSchema(format!(
-                "the dialect {named:?} is not understood"
+            _ => Err(BadSchema::new(format!(
+                "the dialect {} is not understood",
+                quoted(named)
             ))),
         }
     }
@@ -66,7 +70,6 @@ impl Dialect {
         match keyword {
             "const" | "contains" | "propertyNames" => self >= Self::Draft6,
             "if" | "then" | "else" => self >= Self::Draft7,
-            "dependencies" => self <= Self::Draft7,
             "additionalItems" => self <= Self::Draft201909,
             "$recursiveRef" | "$recursiveAnchor" => self == Self::Draft201909,
             "$anchor"
@@ -103,8 +106,8 @@ impl Dialect {
             "$defs" | "definitions" | "dependentSchemas" | "patternProperties" | "properties" => {
                 Some(Holds::Named)
             }
-            // Here a list of names may stand in the place of a schema.
-            "dependencies" => Some(Holds::Named),
+            // Later dialects have two keywords for it; what was meant is still the same.
+            "dependencies" => Some(Holds::NamedOrNames),
             _ => None,
         }
     }

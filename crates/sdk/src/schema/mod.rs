@@ -1,8 +1,8 @@
 //! JSON Schema, within bounds: nothing is fetched, and nothing takes longer than it may.
 //!
 //! Schemas come from others, and some of them are bombs: they loop, or take a time that grows
-//! exponentially with the depth of what they are held against. Here each pair of a part of the schema and
-//! a part of the value is looked at once, and all that is done is counted:
+//! exponentially with the depth of what they are held against. Here no part of a schema that leads to
+//! others is held against the same part of a value twice, and all that is done is counted:
 //!
 //! ```text
 //!   compile   places    ── too large, too deep, leads elsewhere, a dialect nobody knows ──┐
@@ -18,7 +18,8 @@ use serde_json::Value;
 
 use check::{Check, Undecided};
 use places::{Part, Places};
-use rules::{Reader, Rule};
+use problem::Problem;
+use rules::{Leading, Plain, Reader, Rule};
 
 mod check;
 mod dialect;
@@ -30,6 +31,7 @@ mod rules;
 mod seen;
 #[cfg(test)]
 mod tests;
+mod text;
 
 /// A schema may be nested so deep.
 const DEPTH: usize = 64;
@@ -38,15 +40,16 @@ const PARTS: usize = 20_000;
 /// So many parts of a schema and of a value lead to each other, one within the other.
 const LEVELS: usize = 256;
 /// So much is done to hold one value against a schema: about so many parts are looked at.
-const WORK: u64 = 1_000_000;
+const WORK: u64 = 500_000;
 /// So many characters of what is wrong are told.
 const TOLD: usize = 300;
 
 /// A JSON Schema (2020-12 unless it says otherwise; draft 4, 6, 7 and 2019-09 are understood, too).
 ///
-/// All keywords that ask for something are understood, and references within the schema. What is not:
-/// references to elsewhere (nothing is ever fetched), and patterns that look ahead or behind. Formats are
-/// not checked, as the standard has it.
+/// All keywords that ask for something are understood, and references within the schema. What is not makes
+/// all of the schema one that cannot be used: references to elsewhere (nothing is ever fetched), parts in
+/// another dialect, and patterns that look ahead or behind or refer to their groups. Formats are not
+/// checked, as the standard has it.
 ///
 /// ```
 /// use belay::Schema;
@@ -80,13 +83,27 @@ struct Node {
 
 impl Node {
     fn is_never(&self) -> bool {
-        matches!(self.rules[..], [Rule::Never])
+        matches!(self.rules[..], [Rule::Plain(Plain::Never)])
     }
 }
 
 /// Why a schema cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadSchema(String);
+
+impl BadSchema {
+    pub(crate) fn new(problem: impl Into<String>) -> Self {
+        Self(told(problem.into()))
+    }
+}
+
+/// Not more than somebody wants to read.
+fn told(problem: String) -> String {
+    match problem.char_indices().nth(TOLD) {
+        Some((at, _)) => format!("{}…", &problem[..at]),
+        None => problem,
+    }
+}
 
 impl fmt::Display for BadSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -148,15 +165,16 @@ impl Schema {
         while let Some(place) = reader.places.get(nodes.len()) {
             let rules = reader.rules(place)?;
             nodes.push(Node {
-                leads_on: rules.iter().any(Rule::leads_on),
+                leads_on: rules.iter().any(|rule| matches!(rule, Rule::Leading(_))),
                 resource: place.resource,
                 rules,
             });
         }
         let asks = |rule: &Rule| {
+            use Leading::{UnevaluatedItems, UnevaluatedProperties};
             matches!(
                 rule,
-                Rule::UnevaluatedItems(_) | Rule::UnevaluatedProperties(_)
+                Rule::Leading(UnevaluatedItems(_) | UnevaluatedProperties(_))
             )
         };
         let notes = nodes.iter().any(|node| node.rules.iter().any(asks));
@@ -175,14 +193,10 @@ impl Schema {
         if check.fits(0, value, 0).map_err(Unfit::undecided)?.is_some() {
             return Ok(());
         }
-        let problem = check.problem(0, value, 0, "");
+        let problem = Problem::new(&mut check).find(0, value, 0);
         let problem = problem.unwrap_or_else(|_| "it does not fit".into());
         Err(Unfit {
-            // Names can be long.
-            problem: match problem.char_indices().nth(TOLD) {
-                Some((at, _)) => format!("{}…", &problem[..at]),
-                None => problem,
-            },
+            problem: told(problem),
             undecided: false,
         })
     }

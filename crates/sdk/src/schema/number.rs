@@ -7,7 +7,16 @@ use serde_json::{Number, Value};
 
 /// Whether it has no fraction.
 pub(super) fn is_integer(number: &Number) -> bool {
-    integer(number).is_some() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
+    integer(number).is_some() || float(number).fract() == 0.0
+}
+
+/// Numbers that are too large for one are without end.
+fn float(number: &Number) -> f64 {
+    let endless = || match number.to_string().starts_with('-') {
+        true => f64::NEG_INFINITY,
+        false => f64::INFINITY,
+    };
+    number.as_f64().unwrap_or_else(endless)
 }
 
 fn integer(number: &Number) -> Option<i128> {
@@ -17,7 +26,6 @@ fn integer(number: &Number) -> Option<i128> {
 
 /// Compares exactly: no number is rounded to become the other.
 pub(super) fn compare(one: &Number, other: &Number) -> Ordering {
-    let float = |number: &Number| number.as_f64().unwrap_or_default();
     match (integer(one), integer(other)) {
         (Some(one), Some(other)) => one.cmp(&other),
         (Some(one), None) => compare_mixed(one, float(other)),
@@ -72,7 +80,7 @@ impl Decimal {
                 exponent: 0,
             };
         }
-        let text = format!("{:e}", number.as_f64().unwrap_or_default().abs());
+        let text = format!("{:e}", float(number).abs());
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let fraction = digits.split_once('.').map_or(0, |(_, after)| after.len());
         let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
@@ -84,8 +92,17 @@ impl Decimal {
     }
 }
 
-fn power_of_ten(exponent: u32, modulus: u128) -> u128 {
-    (0..exponent).fold(1 % modulus, |power, _| power * 10 % modulus)
+/// The modulus is less than 2⁶⁴, so that nothing overflows.
+fn power_of_ten(mut exponent: u32, modulus: u128) -> u128 {
+    let (mut power, mut square) = (1 % modulus, 10 % modulus);
+    while exponent > 0 {
+        if exponent % 2 == 1 {
+            power = power * square % modulus;
+        }
+        square = square * square % modulus;
+        exponent /= 2;
+    }
+    power
 }
 
 /// Whether two values are the same.
@@ -111,7 +128,7 @@ pub(super) fn hashed(value: &Value, keys: &RandomState) -> u64 {
         Value::Number(number) => match integer(number) {
             Some(integer) => keys.hash_one(integer),
             None => {
-                let float = number.as_f64().unwrap_or_default();
+                let float = float(number);
                 match float.fract() == 0.0 && float.abs() < 1e38 {
                     true => keys.hash_one(float as i128),
                     false => keys.hash_one(float.to_bits()),
@@ -202,6 +219,7 @@ mod tests {
             ("12391239123", "1e-8", true),
             ("1e-300", "1e300", false),
             ("-4", "2", true),
+            ("1e308", "1.2345678901234567e-300", false),
             ("18446744073709551615", "5", true),
         ] {
             assert_eq!(

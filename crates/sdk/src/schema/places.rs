@@ -5,8 +5,14 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::dialect::{Dialect, Holds};
+use super::text::quoted;
 use super::{BadSchema, DEPTH, PARTS};
 use crate::percent::decoded;
+
+/// Identifiers are no longer than this.
+const LONGEST: usize = 1000;
+/// So many names of anchors can depend on where one comes from.
+const NAMES: usize = 64;
 
 /// A part of a schema, by its number.
 pub(super) type Part = usize;
@@ -83,19 +89,26 @@ impl<'a> Places<'a> {
 
     /// What `reference` leads to from a resource.
     pub(super) fn find(&mut self, resource: usize, reference: &str) -> Result<Target, BadSchema> {
+        if reference.len() > LONGEST {
+            return Err(too_long(reference));
+        }
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let resource = match uri {
             "" => resource,
             uri => {
                 let absolute = joined(&self.resources[resource].base, uri);
                 *self.bases.get(&absolute).ok_or_else(|| {
-                    BadSchema(format!(
-                        "{reference:?} leads elsewhere, and nothing is fetched"
+                    BadSchema::new(format!(
+                        "{} leads elsewhere, and nothing is fetched",
+                        quoted(reference)
                     ))
                 })?
             }
         };
-        let nothing = || BadSchema(format!("it refers to {reference:?}, which is not there"));
+        let nothing = || {
+            let reference = quoted(reference);
+            BadSchema::new(format!("it refers to {reference}, which is not there"))
+        };
         let fragment = decoded(fragment).ok_or_else(nothing)?;
         let from = &self.resources[resource];
         let found = match fragment.is_empty() || fragment.starts_with('/') {
@@ -122,14 +135,14 @@ impl<'a> Places<'a> {
         let Some(members) = schema.as_object() else {
             if !schema.is_boolean() {
                 let problem = format!("{} stands where a schema belongs", kind(schema));
-                return Err(BadSchema(problem));
+                return Err(BadSchema::new(problem));
             }
             return Ok(self.take_in(schema, resource));
         };
         let resource = match self.own_base(schema, &self.resources[resource].base)? {
             Some(base) if !std::ptr::eq(self.resources[resource].root, schema) => {
-                if Dialect::of(schema)? != self.dialect && members.contains_key("$schema") {
-                    return Err(BadSchema("a part of it is in another dialect".into()));
+                if members.contains_key("$schema") && Dialect::of(schema)? != self.dialect {
+                    return Err(BadSchema::new("a part of it is in another dialect"));
                 }
                 self.enter(base, schema)?
             }
@@ -138,7 +151,7 @@ impl<'a> Places<'a> {
         let part = self.take_in(schema, resource);
         self.anchors(members, schema, resource, part)?;
         for (keyword, inside) in members {
-            let bad = || BadSchema(format!("`{keyword}` is {}", kind(inside)));
+            let bad = || BadSchema::new(format!("`{keyword}` is {}", kind(inside)));
             match self.dialect.holds(keyword, inside) {
                 None => {}
                 Some(Holds::One) => _ = self.visit(inside, resource)?,
@@ -147,9 +160,9 @@ impl<'a> Places<'a> {
                         self.visit(inside, resource)?;
                     }
                 }
-                Some(Holds::Named) => {
+                Some(holds @ (Holds::Named | Holds::NamedOrNames)) => {
                     for inside in inside.as_object().ok_or_else(bad)?.values() {
-                        if keyword != "dependencies" || !inside.is_array() {
+                        if holds == Holds::Named || !inside.is_array() {
                             self.visit(inside, resource)?;
                         }
                     }
@@ -168,9 +181,14 @@ impl<'a> Places<'a> {
 
     fn enter(&mut self, base: String, root: &'a Value) -> Result<usize, BadSchema> {
         let number = self.resources.len();
-        if self.bases.insert(base.clone(), number).is_some() {
-            let problem = format!("the identifier {base:?} stands in it twice");
-            return Err(BadSchema(problem));
+        if let Some(known) = self.bases.insert(base.clone(), number) {
+            // Some libraries repeat a type wherever it is used.
+            if self.resources[known].root != root {
+                let problem = format!("the identifier {} stands in it twice", quoted(&base));
+                return Err(BadSchema::new(problem));
+            }
+            self.bases.insert(base, known);
+            return Ok(known);
         }
         self.resources.push(Resource {
             base,
@@ -191,9 +209,16 @@ impl<'a> Places<'a> {
         }
         let id = id
             .as_str()
-            .ok_or_else(|| BadSchema(format!("an identifier is {}", kind(id))))?;
+            .ok_or_else(|| BadSchema::new(format!("an identifier is {}", kind(id))))?;
         let (id, _) = id.split_once('#').unwrap_or((id, ""));
-        Ok((!id.is_empty()).then(|| joined(base, id)))
+        if id.len() > LONGEST {
+            return Err(too_long(id));
+        }
+        let base = (!id.is_empty()).then(|| joined(base, id));
+        match base {
+            Some(base) if base.len() > LONGEST => Err(too_long(&base)),
+            base => Ok(base),
+        }
     }
 
     fn anchors(
@@ -211,38 +236,48 @@ impl<'a> Places<'a> {
             .filter(|_| self.dialect.references_are_alone())
             .and_then(|id| id.strip_prefix('#'));
         let dynamic = text("$dynamicAnchor");
+        // It means something for a resource as a whole.
         let recursive = members.get("$recursiveAnchor") == Some(&Value::Bool(true))
-            && self.dialect.knows("$recursiveAnchor");
+            && self.dialect.knows("$recursiveAnchor")
+            && std::ptr::eq(self.resources[resource].root, schema);
         let fixed = [text("$anchor"), of_old, dynamic];
         let names = fixed.into_iter().flatten();
         let here = &mut self.resources[resource];
         for name in names.filter(|name| !name.is_empty()) {
             let before = here.anchors.insert(name, schema);
-            if before.is_some_and(|before| !std::ptr::eq(before, schema)) {
-                let problem = format!("the anchor {name:?} stands in it twice");
-                return Err(BadSchema(problem));
+            if before.is_some_and(|before| before != schema) {
+                let problem = format!("the anchor {} stands in it twice", quoted(name));
+                return Err(BadSchema::new(problem));
             }
         }
         for name in dynamic.into_iter().chain(recursive.then_some("")) {
             let known = self.names.iter().position(|known| *known == name);
-            let number = known.unwrap_or_else(|| {
+            let number = known.unwrap_or(self.names.len());
+            if number == NAMES {
+                let problem = format!("it has more than {NAMES} names of dynamic anchors");
+                return Err(BadSchema::new(problem));
+            }
+            if known.is_none() {
                 self.names.push(name);
-                self.names.len() - 1
-            });
+            }
             here.dynamic.push((number, part));
         }
         Ok(())
     }
 }
 
+fn too_long(identifier: &str) -> BadSchema {
+    BadSchema::new(format!("the identifier {} is too long", quoted(identifier)))
+}
+
 /// How large it is, and how deep.
 fn measure(value: &Value, depth: usize, parts: &mut usize) -> Result<(), BadSchema> {
     *parts += 1;
     if *parts > PARTS {
-        return Err(BadSchema(format!("it has more than {PARTS} parts")));
+        return Err(BadSchema::new(format!("it has more than {PARTS} parts")));
     }
     if depth > DEPTH {
-        return Err(BadSchema(format!("it is nested deeper than {DEPTH}")));
+        return Err(BadSchema::new(format!("it is nested deeper than {DEPTH}")));
     }
     match value {
         Value::Array(values) => values
@@ -294,22 +329,30 @@ fn joined(base: &str, reference: &str) -> String {
     if reference.starts_with("//") {
         return format!("{}:{reference}", &base[..base_scheme]);
     }
-    let directory = base[authority..]
-        .rfind('/')
-        .map_or("/", |last| &base[authority..=authority + last]);
+    let path = &base[authority..];
+    let directory = match path.rfind('/') {
+        Some(last) => &path[..=last],
+        // A host alone.
+        None if path.is_empty() => "/",
+        None => "",
+    };
     let path = match reference.starts_with('/') {
         true => reference.to_owned(),
         false => format!("{directory}{reference}"),
     };
+    let (root, path) = match path.strip_prefix('/') {
+        Some(path) => ("/", path),
+        None => ("", path.as_str()),
+    };
     let mut steps: Vec<&str> = Vec::new();
-    for step in path.split('/').skip(1) {
+    for step in path.split('/') {
         match step {
             "." => {}
             ".." => _ = steps.pop(),
             step => steps.push(step),
         }
     }
-    format!("{}/{}", &base[..authority], steps.join("/"))
+    format!("{}{root}{}", &base[..authority], steps.join("/"))
 }
 
 #[cfg(test)]
@@ -329,6 +372,8 @@ mod tests {
             ("http://a", "d", "http://a/d"),
             ("http://a/b/", "urn:x:y", "urn:x:y"),
             ("urn:uuid:1", "urn:uuid:2", "urn:uuid:2"),
+            ("urn:a/1", "y", "urn:a/y"),
+            ("urn:a", "y", "urn:y"),
         ] {
             assert_eq!(joined(base, reference), expected, "{base} {reference}");
         }

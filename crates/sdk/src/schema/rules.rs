@@ -1,20 +1,30 @@
 //! What the keywords of a schema ask for.
 
 use std::collections::HashMap;
+use std::hash::RandomState;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 
 use super::BadSchema;
 use super::dialect::Dialect;
-use super::number::{is_integer, weight};
+use super::number::{hashed, is_integer, same, weight};
 use super::pattern::Pattern;
 use super::places::{Part, Place, Places, kind};
+use super::text::shown;
 
-/// So many bytes of compiled patterns a schema may have.
-const PATTERNS: usize = 4 << 20;
+/// So many bytes all patterns of a schema may take.
+const PATTERNS: usize = 16 << 20;
+/// And so many parts, or texts of 64 bytes, all constants.
+const CONSTANTS: u64 = 100_000;
 
-/// One thing that a part of a schema asks of a value. It asks nothing of values of other types.
+/// One thing that a part of a schema asks of a value.
 pub(super) enum Rule {
+    Plain(Plain),
+    Leading(Leading),
+}
+
+/// What is about the value itself. It asks nothing of values of other types.
+pub(super) enum Plain {
     /// Nothing fits.
     Never,
     Types(Types),
@@ -22,18 +32,22 @@ pub(super) enum Rule {
         expected: Value,
         cost: u64,
     },
-    Enum {
-        options: Vec<Value>,
-        cost: u64,
-    },
+    Enum(Options),
     Limit(Limit, Number),
     MultipleOf(Number),
     Size(Size, u64),
     Pattern(Pattern),
     UniqueItems,
-    Required(Vec<String>),
+    Required(Names),
     /// Where the member is there, the others must be.
-    DependentRequired(Vec<(String, Vec<String>)>),
+    DependentRequired {
+        all: Vec<(String, Names)>,
+        cost: u64,
+    },
+}
+
+/// What leads to other parts of the schema.
+pub(super) enum Leading {
     Ref(Part),
     /// What it leads to depends on where one comes from.
     DynamicRef {
@@ -49,7 +63,10 @@ pub(super) enum Rule {
         then: Option<Part>,
         otherwise: Option<Part>,
     },
-    DependentSchemas(Vec<(String, Part)>),
+    DependentSchemas {
+        all: Vec<(String, Part)>,
+        cost: u64,
+    },
     PropertyNames(Part),
     Properties(Properties),
     Items {
@@ -70,6 +87,40 @@ pub(super) struct Properties {
     pub(super) named: HashMap<String, Part>,
     pub(super) patterns: Vec<(Pattern, Part)>,
     pub(super) others: Option<Part>,
+}
+
+/// Names of members, and what it costs to look for all of them.
+pub(super) struct Names {
+    pub(super) names: Vec<String>,
+    pub(super) cost: u64,
+}
+
+/// The values of an `enum`, found by what is the same for values that are the same.
+pub(super) struct Options {
+    pub(super) values: Vec<Value>,
+    keys: RandomState,
+    places: HashMap<u64, Vec<usize>>,
+}
+
+impl Options {
+    fn new(values: Vec<Value>) -> Self {
+        let keys = RandomState::new();
+        let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (place, value) in values.iter().enumerate() {
+            places.entry(hashed(value, &keys)).or_default().push(place);
+        }
+        Self {
+            values,
+            keys,
+            places,
+        }
+    }
+
+    pub(super) fn has(&self, value: &Value) -> bool {
+        let places = self.places.get(&hashed(value, &self.keys));
+        let mut places = places.into_iter().flatten();
+        places.any(|place| same(&self.values[*place], value))
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,31 +185,13 @@ impl Types {
     }
 }
 
-impl Rule {
-    /// Whether it leads to other parts of the schema.
-    pub(super) fn leads_on(&self) -> bool {
-        !matches!(
-            self,
-            Self::Never
-                | Self::Types(_)
-                | Self::Const { .. }
-                | Self::Enum { .. }
-                | Self::Limit(..)
-                | Self::MultipleOf(_)
-                | Self::Size(..)
-                | Self::Pattern(_)
-                | Self::UniqueItems
-                | Self::Required(_)
-                | Self::DependentRequired(_)
-        )
-    }
-}
-
 /// Reads the rules of all parts.
 pub(super) struct Reader<'a> {
     pub(super) places: Places<'a>,
     /// The bytes of all patterns.
     patterns: usize,
+    /// The weight of all constants.
+    constants: u64,
 }
 
 impl<'a> Reader<'a> {
@@ -166,77 +199,77 @@ impl<'a> Reader<'a> {
         Self {
             places,
             patterns: 0,
+            constants: 0,
         }
     }
 
-    /// What a part asks for, the simple things first: they are also what is best to tell.
+    /// What a part asks for, the plain things first: they are also what is best to tell.
     pub(super) fn rules(&mut self, place: Place<'a>) -> Result<Vec<Rule>, BadSchema> {
         let Value::Object(members) = place.schema else {
-            let never = (place.schema == &Value::Bool(false)).then_some(Rule::Never);
-            return Ok(never.into_iter().collect());
+            let never = (place.schema == &Value::Bool(false)).then_some(Plain::Never);
+            return Ok(never.into_iter().map(Rule::Plain).collect());
         };
         let alone = self.places.dialect.references_are_alone();
         if let Some(reference) = members.get("$ref").filter(|_| alone) {
-            return Ok(vec![self.reference("$ref", reference, place.resource)?]);
+            let reference = self.reference("$ref", reference, place.resource)?;
+            return Ok(vec![Rule::Leading(reference)]);
         }
-        let mut rules = Vec::new();
-        for (keyword, inside) in members {
-            if self.places.dialect.knows(keyword)
-                && let Some(rule) = self.simple(keyword, inside, members)?
-            {
-                rules.push(rule);
-            }
+        let known = |keyword: &String| self.places.dialect.knows(keyword);
+        let members: Vec<(&String, &Value)> = members
+            .iter()
+            .filter(|(keyword, _)| known(keyword))
+            .collect();
+        let mut plain = Vec::new();
+        let mut leading = Vec::new();
+        for (keyword, inside) in &members {
+            plain.extend(self.plain(keyword, inside, place.schema)?);
+            leading.extend(self.leading(keyword, inside, place)?);
         }
-        rules.sort_by_key(|rule| !matches!(rule, Rule::Types(_)));
-        for (keyword, inside) in members {
-            if self.places.dialect.knows(keyword)
-                && let Some(rule) = self.leading(keyword, inside, place)?
-            {
-                rules.push(rule);
-            }
-        }
-        rules.extend(self.dependencies(members)?);
-        rules.extend(self.properties(members)?);
-        rules.extend(self.items(members)?);
-        for (keyword, inside) in members {
+        plain.sort_by_key(|rule| !matches!(rule, Plain::Types(_)));
+        self.dependencies(place.schema, &mut plain, &mut leading)?;
+        leading.extend(self.properties(place.schema)?);
+        leading.extend(self.items(place.schema)?);
+        // These ask what all others have seen.
+        for (keyword, inside) in &members {
             match keyword.as_str() {
-                "unevaluatedItems" if self.places.dialect.knows(keyword) => {
-                    rules.push(Rule::UnevaluatedItems(self.part(inside)?));
-                }
-                "unevaluatedProperties" if self.places.dialect.knows(keyword) => {
-                    rules.push(Rule::UnevaluatedProperties(self.part(inside)?));
+                "unevaluatedItems" => leading.push(Leading::UnevaluatedItems(self.part(inside)?)),
+                "unevaluatedProperties" => {
+                    leading.push(Leading::UnevaluatedProperties(self.part(inside)?));
                 }
                 _ => {}
             }
         }
-        Ok(rules)
+        let plain = plain.into_iter().map(Rule::Plain);
+        Ok(plain
+            .chain(leading.into_iter().map(Rule::Leading))
+            .collect())
     }
 
-    /// Keywords that lead nowhere.
-    fn simple(
+    fn plain(
         &mut self,
         keyword: &str,
         inside: &Value,
-        members: &Map<String, Value>,
-    ) -> Result<Option<Rule>, BadSchema> {
+        beside: &Value,
+    ) -> Result<Option<Plain>, BadSchema> {
         let bad = || bad(keyword, inside);
         let limit = |limit| {
             let number = inside.as_number().ok_or_else(bad)?;
-            Ok(Rule::Limit(limit, number.clone()))
+            Ok(Plain::Limit(limit, number.clone()))
         };
-        let size = |size| Ok(Rule::Size(size, count(inside).ok_or_else(bad)?));
+        let size = |size| Ok(Plain::Size(size, count(inside).ok_or_else(bad)?));
         let of_old = self.places.dialect == Dialect::Draft4;
-        let excludes = |flag: &str| of_old && members.get(flag) == Some(&Value::Bool(true));
+        let excludes = |flag: &str| of_old && beside[flag] == Value::Bool(true);
         let rule = match keyword {
-            "type" => Rule::Types(types(inside).ok_or_else(bad)?),
-            "const" => Rule::Const {
+            "type" => Plain::Types(types(inside).ok_or_else(bad)?),
+            "const" => Plain::Const {
+                cost: self.constant(inside)?,
                 expected: inside.clone(),
-                cost: weight(inside),
             },
-            "enum" => Rule::Enum {
-                options: inside.as_array().ok_or_else(bad)?.clone(),
-                cost: weight(inside),
-            },
+            "enum" => {
+                let options = inside.as_array().ok_or_else(bad)?;
+                self.constant(inside)?;
+                Plain::Enum(Options::new(options.clone()))
+            }
             "minimum" if excludes("exclusiveMinimum") => limit(Limit::ExclusiveMinimum)?,
             "maximum" if excludes("exclusiveMaximum") => limit(Limit::ExclusiveMaximum)?,
             "minimum" => limit(Limit::Minimum)?,
@@ -247,9 +280,9 @@ impl<'a> Reader<'a> {
                 let step = inside.as_number().ok_or_else(bad)?;
                 if step.as_f64().is_none_or(|step| step <= 0.0) {
                     let problem = format!("`multipleOf` is {step}, and not more than zero");
-                    return Err(BadSchema(problem));
+                    return Err(BadSchema::new(problem));
                 }
-                Rule::MultipleOf(step.clone())
+                Plain::MultipleOf(step.clone())
             }
             "minLength" => size(Size::MinLength)?,
             "maxLength" => size(Size::MaxLength)?,
@@ -257,16 +290,16 @@ impl<'a> Reader<'a> {
             "maxItems" => size(Size::MaxItems)?,
             "minProperties" => size(Size::MinProperties)?,
             "maxProperties" => size(Size::MaxProperties)?,
-            "pattern" => Rule::Pattern(self.pattern(inside.as_str().ok_or_else(bad)?)?),
+            "pattern" => Plain::Pattern(self.pattern(inside.as_str().ok_or_else(bad)?)?),
             "uniqueItems" => match inside.as_bool().ok_or_else(bad)? {
-                true => Rule::UniqueItems,
+                true => Plain::UniqueItems,
                 false => return Ok(None),
             },
-            "required" => Rule::Required(names(inside).ok_or_else(bad)?),
+            "required" => Plain::Required(names(inside).ok_or_else(bad)?),
             "dependentRequired" => {
                 let all = inside.as_object().ok_or_else(bad)?.iter();
                 let read = |(name, others)| Some((String::clone(name), names(others)?));
-                Rule::DependentRequired(all.map(read).collect::<Option<_>>().ok_or_else(bad)?)
+                dependent_required(all.map(read).collect::<Option<_>>().ok_or_else(bad)?)
             }
             _ => return Ok(None),
         };
@@ -279,7 +312,7 @@ impl<'a> Reader<'a> {
         keyword: &str,
         inside: &'a Value,
         place: Place<'a>,
-    ) -> Result<Option<Rule>, BadSchema> {
+    ) -> Result<Option<Leading>, BadSchema> {
         let beside = |keyword: &str| {
             let known = self.places.dialect.knows(keyword);
             place.schema.get(keyword).filter(|_| known)
@@ -288,23 +321,23 @@ impl<'a> Reader<'a> {
             "$ref" | "$dynamicRef" | "$recursiveRef" => {
                 self.reference(keyword, inside, place.resource)?
             }
-            "allOf" => Rule::All(self.parts(keyword, inside)?),
-            "anyOf" => Rule::Any(self.parts(keyword, inside)?),
-            "oneOf" => Rule::One(self.parts(keyword, inside)?),
-            "not" => Rule::Not(self.part(inside)?),
-            "if" => Rule::If {
+            "allOf" => Leading::All(self.parts(keyword, inside)?),
+            "anyOf" => Leading::Any(self.parts(keyword, inside)?),
+            "oneOf" => Leading::One(self.parts(keyword, inside)?),
+            "not" => Leading::Not(self.part(inside)?),
+            "if" => Leading::If {
                 condition: self.part(inside)?,
                 then: beside("then").map(|then| self.part(then)).transpose()?,
                 otherwise: beside("else").map(|other| self.part(other)).transpose()?,
             },
-            "dependentSchemas" => Rule::DependentSchemas(self.named(keyword, inside)?),
-            "propertyNames" => Rule::PropertyNames(self.part(inside)?),
+            "dependentSchemas" => dependent_schemas(self.named(keyword, inside)?),
+            "propertyNames" => Leading::PropertyNames(self.part(inside)?),
             "contains" => {
                 let number = |keyword: &str| {
                     let number = beside(keyword)?;
                     Some(count(number).ok_or_else(|| bad(keyword, number)))
                 };
-                Rule::Contains {
+                Leading::Contains {
                     part: self.part(inside)?,
                     least: number("minContains").transpose()?.unwrap_or(1),
                     most: number("maxContains").transpose()?,
@@ -321,23 +354,27 @@ impl<'a> Reader<'a> {
         keyword: &str,
         inside: &Value,
         resource: usize,
-    ) -> Result<Rule, BadSchema> {
+    ) -> Result<Leading, BadSchema> {
         let reference = inside.as_str().ok_or_else(|| bad(keyword, inside))?;
         let target = self.places.find(resource, reference)?;
         Ok(match target.dynamic.filter(|_| keyword != "$ref") {
-            Some(name) => Rule::DynamicRef {
+            Some(name) => Leading::DynamicRef {
                 name,
                 otherwise: target.part,
             },
-            None => Rule::Ref(target.part),
+            None => Leading::Ref(target.part),
         })
     }
 
     /// What is two keywords in later dialects.
-    fn dependencies(&self, members: &Map<String, Value>) -> Result<Vec<Rule>, BadSchema> {
-        let known = self.places.dialect.knows("dependencies");
-        let Some(inside) = members.get("dependencies").filter(|_| known) else {
-            return Ok(Vec::new());
+    fn dependencies(
+        &self,
+        schema: &Value,
+        plain: &mut Vec<Plain>,
+        leading: &mut Vec<Leading>,
+    ) -> Result<(), BadSchema> {
+        let Some(inside) = schema.get("dependencies") else {
+            return Ok(());
         };
         let bad = || bad("dependencies", inside);
         let mut required = Vec::new();
@@ -348,18 +385,20 @@ impl<'a> Reader<'a> {
                 false => schemas.push((name.clone(), self.part(inside)?)),
             }
         }
-        Ok(vec![
-            Rule::DependentRequired(required),
-            Rule::DependentSchemas(schemas),
-        ])
+        if !required.is_empty() {
+            plain.push(dependent_required(required));
+        }
+        if !schemas.is_empty() {
+            leading.push(dependent_schemas(schemas));
+        }
+        Ok(())
     }
 
     /// The three keywords that share the members of an object.
-    fn properties(&mut self, members: &Map<String, Value>) -> Result<Option<Rule>, BadSchema> {
-        let of = |keyword: &str| members.get(keyword);
-        let named = of("properties");
-        let patterns = of("patternProperties");
-        let others = of("additionalProperties");
+    fn properties(&mut self, schema: &Value) -> Result<Option<Leading>, BadSchema> {
+        let named = schema.get("properties");
+        let patterns = schema.get("patternProperties");
+        let others = schema.get("additionalProperties");
         if named.or(patterns).or(others).is_none() {
             return Ok(None);
         }
@@ -369,7 +408,7 @@ impl<'a> Reader<'a> {
         for (pattern, part) in by_pattern.transpose()?.unwrap_or_default() {
             patterns.push((self.pattern(&pattern)?, part));
         }
-        Ok(Some(Rule::Properties(Properties {
+        Ok(Some(Leading::Properties(Properties {
             named: named.transpose()?.unwrap_or_default().into_iter().collect(),
             patterns,
             others: others.map(|others| self.part(others)).transpose()?,
@@ -377,35 +416,32 @@ impl<'a> Reader<'a> {
     }
 
     /// The two keywords that share the items of an array.
-    fn items(&self, members: &Map<String, Value>) -> Result<Option<Rule>, BadSchema> {
-        let items = members.get("items");
-        let (first, rest) = match self.places.dialect.lists_items() {
-            true if items.is_some_and(Value::is_array) => {
-                (("items", items), members.get("additionalItems"))
-            }
-            true => (("items", None), items),
-            false if items.is_some_and(Value::is_array) => {
+    fn items(&self, schema: &Value) -> Result<Option<Leading>, BadSchema> {
+        let items = schema.get("items");
+        let is_list = items.is_some_and(Value::is_array);
+        let (keyword, first, rest) = match self.places.dialect.lists_items() {
+            true if is_list => ("items", items, schema.get("additionalItems")),
+            true => ("items", None, items),
+            false if is_list => {
                 let problem = "`items` is an array, which is called `prefixItems` in 2020-12; name an \
                                older dialect in `$schema` if you mean one";
-                return Err(BadSchema(problem.into()));
+                return Err(BadSchema::new(problem));
             }
-            false => (("prefixItems", members.get("prefixItems")), items),
+            false => ("prefixItems", schema.get("prefixItems"), items),
         };
-        if first.1.or(rest).is_none() {
+        if first.or(rest).is_none() {
             return Ok(None);
         }
-        let (keyword, first) = first;
-        Ok(Some(Rule::Items {
-            first: first
-                .map(|first| self.parts(keyword, first))
-                .transpose()?
-                .unwrap_or_default(),
+        let first = first.map(|first| self.parts(keyword, first)).transpose()?;
+        Ok(Some(Leading::Items {
+            first: first.unwrap_or_default(),
             rest: rest.map(|rest| self.part(rest)).transpose()?,
         }))
     }
 
     fn part(&self, schema: &Value) -> Result<Part, BadSchema> {
-        let nothing = || BadSchema(format!("{} stands where a schema belongs", kind(schema)));
+        let problem = || format!("{} stands where a schema belongs", kind(schema));
+        let nothing = || BadSchema::new(problem());
         self.places.part(schema).ok_or_else(nothing)
     }
 
@@ -425,22 +461,41 @@ impl<'a> Reader<'a> {
         let pattern = Pattern::compile(source)?;
         self.patterns += pattern.size();
         match self.patterns > PATTERNS {
-            true => Err(BadSchema("its patterns are too large".into())),
+            true => Err(BadSchema::new("its patterns are too large")),
             false => Ok(pattern),
+        }
+    }
+
+    /// What it costs to compare something with it.
+    fn constant(&mut self, value: &Value) -> Result<u64, BadSchema> {
+        let cost = weight(value);
+        self.constants = self.constants.saturating_add(cost);
+        match self.constants > CONSTANTS {
+            true => Err(BadSchema::new("its constants are too large")),
+            false => Ok(cost),
         }
     }
 }
 
+fn dependent_required(all: Vec<(String, Names)>) -> Plain {
+    let costs = all.iter().map(|(name, names)| name_cost(name) + names.cost);
+    let cost = costs.sum();
+    Plain::DependentRequired { all, cost }
+}
+
+fn dependent_schemas(all: Vec<(String, Part)>) -> Leading {
+    let cost = all.iter().map(|(name, _)| name_cost(name)).sum();
+    Leading::DependentSchemas { all, cost }
+}
+
 fn bad(keyword: &str, inside: &Value) -> BadSchema {
-    let inside = inside.to_string();
-    let shown: String = inside.chars().take(60).collect();
-    BadSchema(format!("`{keyword}` cannot be {shown}"))
+    BadSchema::new(format!("`{keyword}` cannot be {}", shown(inside)))
 }
 
 fn types(inside: &Value) -> Option<Types> {
     match inside {
         Value::String(name) => Types::named(name),
-        Value::Array(names) => names.iter().try_fold(Types(0), |all, name| {
+        Value::Array(names) if !names.is_empty() => names.iter().try_fold(Types(0), |all, name| {
             let one = Types::named(name.as_str()?)?;
             Some(Types(all.0 | one.0))
         }),
@@ -448,19 +503,24 @@ fn types(inside: &Value) -> Option<Types> {
     }
 }
 
-fn names(inside: &Value) -> Option<Vec<String>> {
+fn names(inside: &Value) -> Option<Names> {
     let names = inside.as_array()?.iter();
-    names.map(|name| name.as_str().map(str::to_owned)).collect()
+    let names = names.map(|name| name.as_str().map(str::to_owned));
+    let names: Vec<String> = names.collect::<Option<_>>()?;
+    let cost = names.iter().map(|name| name_cost(name)).sum();
+    Some(Names { names, cost })
+}
+
+/// What it costs to look for a member.
+pub(super) fn name_cost(name: &str) -> u64 {
+    name.len() as u64 / 64 + 1
 }
 
 /// A number of things, which may be written as `2.0`.
 fn count(inside: &Value) -> Option<u64> {
-    let float = || {
-        inside
-            .as_f64()
-            .filter(|float| *float >= 0.0 && float.fract() == 0.0)
-    };
+    let float = inside.as_f64();
+    let whole = || float.filter(|float| *float >= 0.0 && float.fract() == 0.0);
     inside
         .as_u64()
-        .or_else(|| float().map(|float| float as u64))
+        .or_else(|| whole().map(|float| float as u64))
 }

@@ -187,17 +187,19 @@ impl Tool {
                 return Some(Err(ErrorObject::new(error_code::INTERNAL_ERROR, problem)));
             }
         };
-        let arguments = arguments.decode().unwrap_or_default();
-        let unfit = schema.check(&arguments).err()?;
-        let problem = format!("invalid arguments: {unfit}");
+        let problem = match arguments.decode() {
+            Err(error) => format!("invalid arguments: {error}"),
+            Ok(arguments) => match schema.check(&arguments).err()? {
+                unfit if unfit.is_undecided() => {
+                    format!("the arguments cannot be checked: {unfit}")
+                }
+                unfit => format!("invalid arguments: {unfit}"),
+            },
+        };
         Some(Ok(CallToolResult::error(problem)))
     }
 
     async fn call(&self, cx: &Context, arguments: RawJson) -> Answered {
-        #[cfg(feature = "validate")]
-        if let Some(unfit) = self.unfit(&arguments) {
-            return unfit;
-        }
         if let Some(running) = &self.running {
             let permit = running.clone().try_acquire_owned().map_err(|_| {
                 let name = &self.description.name;
@@ -205,6 +207,10 @@ impl Tool {
                 ErrorObject::new(error_code::OVERLOADED, problem)
             })?;
             cx.hold(permit);
+        }
+        #[cfg(feature = "validate")]
+        if let Some(unfit) = self.unfit(&arguments) {
+            return unfit;
         }
         if let Some(grace) = self.grace {
             cx.set_grace(grace);

@@ -257,7 +257,7 @@ async fn arguments_are_held_against_the_schema() {
         ),
         (
             json!({ "count": 2, "word": "AB" }),
-            "invalid arguments: `word`: \"AB\" does not match the pattern ^[a-z]+$",
+            "invalid arguments: `word`: \"AB\" does not match the pattern \"^[a-z]+$\"",
         ),
         (
             json!({ "word": "ab" }),
@@ -268,6 +268,25 @@ async fn arguments_are_held_against_the_schema() {
         assert_eq!(result.content[0].as_text(), Some(said));
         assert_eq!(result.is_error == Some(true), said.starts_with("invalid"));
     }
+}
+
+/// What is a number on the wire and none here is not a way around the schema.
+#[cfg(feature = "validate")]
+#[tokio::test]
+async fn arguments_that_cannot_be_read_do_not_fit() {
+    let bounded = json!({ "properties": { "count": { "maximum": 3 } } });
+    let tool = Tool::new("strict", |_: Context, it: Strict| async move {
+        format!("{} {}", it.count, it.word)
+    });
+    let tool = tool.input_schema(bounded.as_object().unwrap().clone());
+    let (mut peer, (reader, writer)) = Peer::pipe();
+    let server = Server::new("test", "1").tool(tool);
+    let _serving = server.serve(reader, writer);
+    peer.initialize().await;
+    let call = r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"strict","arguments":{"count":9,"word":"a","x":1e999}}}"#;
+    peer.say_raw(format!("{call}\n")).await;
+    let answer = peer.expect_answer(5).await;
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
 }
 
 /// What was to be checked and cannot be, is not let in.
