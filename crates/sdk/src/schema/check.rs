@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::number::{compare, hashed, is_multiple, same, weight};
 use super::places::{Part, address};
 use super::rules::{Leading, Limit, Plain, Properties, Rule, Size, name_cost};
+use super::scopes::{Scope, Scopes};
 use super::seen::Seen;
 use super::{LEVELS, Schema, WORK};
 
@@ -65,43 +66,6 @@ pub(super) enum Step<'v> {
     /// The number of the member, and its name.
     Member(usize, &'v str),
     Item(usize),
-}
-
-/// What the anchors mean that depend on where one comes from: the number of such a meaning.
-pub(super) type Scope = usize;
-
-/// All meanings that came up.
-struct Scopes {
-    meanings: Vec<Vec<Option<Part>>>,
-    numbers: HashMap<Vec<Option<Part>>, Scope>,
-    /// What a meaning becomes in a resource.
-    entered: HashMap<(Scope, usize), Scope>,
-}
-
-impl Scopes {
-    fn new(names: usize) -> Self {
-        let none = vec![None; names];
-        Self {
-            meanings: vec![none.clone()],
-            numbers: HashMap::from([(none, 0)]),
-            entered: HashMap::new(),
-        }
-    }
-
-    /// The meaning in a resource: the first that had an anchor keeps it.
-    fn enter(&mut self, scope: Scope, resource: usize, anchors: &[(usize, Part)]) -> Scope {
-        let mut meaning = self.meanings[scope].clone();
-        for (name, part) in anchors {
-            meaning[*name].get_or_insert(*part);
-        }
-        let next = self.meanings.len();
-        let number = *self.numbers.entry(meaning).or_insert_with_key(|meaning| {
-            self.meanings.push(meaning.clone());
-            next
-        });
-        self.entered.insert((scope, resource), number);
-        number
-    }
 }
 
 impl<'s> Check<'s> {
@@ -175,8 +139,8 @@ impl<'s> Check<'s> {
             Some(anchors) if !anchors.is_empty() => anchors,
             _ => return Ok(scope),
         };
-        if let Some(known) = self.scopes.entered.get(&(scope, resource)) {
-            return Ok(*known);
+        if let Some(known) = self.scopes.known(scope, resource) {
+            return Ok(known);
         }
         self.spend((schema.names + anchors.len()) as u64)?;
         Ok(self.scopes.enter(scope, resource, anchors))
@@ -341,7 +305,7 @@ impl<'s> Check<'s> {
         match (rule, value) {
             (Leading::Ref(part), _) => Ok(vec![here(part)]),
             (Leading::DynamicRef { name, otherwise }, _) => {
-                let meant = self.scopes.meanings[scope][*name];
+                let meant = self.scopes.meant(scope, *name);
                 Ok(vec![here(&meant.unwrap_or(*otherwise))])
             }
             (Leading::All(parts), _) => {

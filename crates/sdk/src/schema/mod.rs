@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   compile   places    ── too large, too deep, leads elsewhere, a dialect nobody knows ──┐
-//!      │      rules     ── what the keywords ask for; patterns in linear time ────────────┴─► BadSchema
+//!      │      reader    ── what the keywords ask for; patterns in linear time ────────────┴─► BadSchema
 //!      │
 //!   check     check     ── each pair once ── loops, or more work than it may be ──► Unfit, undecided
 //!             problem   ── what is wrong, in a sentence ──────────────────────────► Unfit
@@ -19,7 +19,8 @@ use serde_json::Value;
 use check::{Check, Undecided};
 use places::{Part, Places};
 use problem::Problem;
-use rules::{Leading, Plain, Reader, Rule};
+use reader::Reader;
+use rules::{Leading, Plain, Rule};
 
 mod check;
 mod dialect;
@@ -27,7 +28,9 @@ mod number;
 mod pattern;
 mod places;
 mod problem;
+mod reader;
 mod rules;
+mod scopes;
 mod seen;
 #[cfg(test)]
 mod tests;

@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::LEVELS;
-use super::check::{Check, Scope, Step, Undecided};
+use super::check::{Check, Step, Undecided};
 use super::places::Part;
 use super::rules::{Leading, Limit, Plain, Properties, Rule, Size};
+use super::scopes::Scope;
 use super::seen::Seen;
 use super::text::{listed, named, shown};
 

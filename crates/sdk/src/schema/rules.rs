@@ -5,17 +5,9 @@ use std::hash::RandomState;
 
 use serde_json::{Number, Value};
 
-use super::BadSchema;
-use super::dialect::Dialect;
-use super::number::{hashed, is_integer, same, weight};
+use super::number::{hashed, is_integer, same};
 use super::pattern::Pattern;
-use super::places::{Part, Place, Places, kind};
-use super::text::shown;
-
-/// So many bytes all patterns of a schema may take.
-const PATTERNS: usize = 16 << 20;
-/// And so many parts, or texts of 64 bytes, all constants.
-const CONSTANTS: u64 = 100_000;
+use super::places::Part;
 
 /// One thing that a part of a schema asks of a value.
 pub(super) enum Rule {
@@ -103,7 +95,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    fn new(values: Vec<Value>) -> Self {
+    pub(super) fn new(values: Vec<Value>) -> Self {
         let keys = RandomState::new();
         let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
         for (place, value) in values.iter().enumerate() {
@@ -156,6 +148,19 @@ impl Types {
         ("object", "an object"),
     ];
 
+    pub(super) fn read(keyword: &Value) -> Option<Self> {
+        match keyword {
+            Value::String(name) => Self::named(name),
+            Value::Array(names) if !names.is_empty() => {
+                names.iter().try_fold(Self(0), |all, name| {
+                    let one = Self::named(name.as_str()?)?;
+                    Some(Self(all.0 | one.0))
+                })
+            }
+            _ => None,
+        }
+    }
+
     fn named(name: &str) -> Option<Self> {
         let at = Self::NAMES.iter().position(|(known, _)| *known == name)?;
         Some(Self(1 << at))
@@ -185,342 +190,7 @@ impl Types {
     }
 }
 
-/// Reads the rules of all parts.
-pub(super) struct Reader<'a> {
-    pub(super) places: Places<'a>,
-    /// The bytes of all patterns.
-    patterns: usize,
-    /// The weight of all constants.
-    constants: u64,
-}
-
-impl<'a> Reader<'a> {
-    pub(super) fn new(places: Places<'a>) -> Self {
-        Self {
-            places,
-            patterns: 0,
-            constants: 0,
-        }
-    }
-
-    /// What a part asks for, the plain things first: they are also what is best to tell.
-    pub(super) fn rules(&mut self, place: Place<'a>) -> Result<Vec<Rule>, BadSchema> {
-        let Value::Object(members) = place.schema else {
-            let never = (place.schema == &Value::Bool(false)).then_some(Plain::Never);
-            return Ok(never.into_iter().map(Rule::Plain).collect());
-        };
-        let alone = self.places.dialect.references_are_alone();
-        if let Some(reference) = members.get("$ref").filter(|_| alone) {
-            let reference = self.reference("$ref", reference, place.resource)?;
-            return Ok(vec![Rule::Leading(reference)]);
-        }
-        let known = |keyword: &String| self.places.dialect.knows(keyword);
-        let members: Vec<(&String, &Value)> = members
-            .iter()
-            .filter(|(keyword, _)| known(keyword))
-            .collect();
-        let mut plain = Vec::new();
-        let mut leading = Vec::new();
-        for (keyword, inside) in &members {
-            plain.extend(self.plain(keyword, inside, place.schema)?);
-            leading.extend(self.leading(keyword, inside, place)?);
-        }
-        plain.sort_by_key(|rule| !matches!(rule, Plain::Types(_)));
-        self.dependencies(place.schema, &mut plain, &mut leading)?;
-        leading.extend(self.properties(place.schema)?);
-        leading.extend(self.items(place.schema)?);
-        // These ask what all others have seen.
-        for (keyword, inside) in &members {
-            match keyword.as_str() {
-                "unevaluatedItems" => leading.push(Leading::UnevaluatedItems(self.part(inside)?)),
-                "unevaluatedProperties" => {
-                    leading.push(Leading::UnevaluatedProperties(self.part(inside)?));
-                }
-                _ => {}
-            }
-        }
-        let plain = plain.into_iter().map(Rule::Plain);
-        Ok(plain
-            .chain(leading.into_iter().map(Rule::Leading))
-            .collect())
-    }
-
-    fn plain(
-        &mut self,
-        keyword: &str,
-        inside: &Value,
-        beside: &Value,
-    ) -> Result<Option<Plain>, BadSchema> {
-        let bad = || bad(keyword, inside);
-        let limit = |limit| {
-            let number = inside.as_number().ok_or_else(bad)?;
-            Ok(Plain::Limit(limit, number.clone()))
-        };
-        let size = |size| Ok(Plain::Size(size, count(inside).ok_or_else(bad)?));
-        let of_old = self.places.dialect == Dialect::Draft4;
-        let excludes = |flag: &str| of_old && beside[flag] == Value::Bool(true);
-        let rule = match keyword {
-            "type" => Plain::Types(types(inside).ok_or_else(bad)?),
-            "const" => Plain::Const {
-                cost: self.constant(inside)?,
-                expected: inside.clone(),
-            },
-            "enum" => {
-                let options = inside.as_array().ok_or_else(bad)?;
-                self.constant(inside)?;
-                Plain::Enum(Options::new(options.clone()))
-            }
-            "minimum" if excludes("exclusiveMinimum") => limit(Limit::ExclusiveMinimum)?,
-            "maximum" if excludes("exclusiveMaximum") => limit(Limit::ExclusiveMaximum)?,
-            "minimum" => limit(Limit::Minimum)?,
-            "maximum" => limit(Limit::Maximum)?,
-            "exclusiveMinimum" if !of_old => limit(Limit::ExclusiveMinimum)?,
-            "exclusiveMaximum" if !of_old => limit(Limit::ExclusiveMaximum)?,
-            "multipleOf" => {
-                let step = inside.as_number().ok_or_else(bad)?;
-                if step.as_f64().is_none_or(|step| step <= 0.0) {
-                    let problem = format!("`multipleOf` is {step}, and not more than zero");
-                    return Err(BadSchema::new(problem));
-                }
-                Plain::MultipleOf(step.clone())
-            }
-            "minLength" => size(Size::MinLength)?,
-            "maxLength" => size(Size::MaxLength)?,
-            "minItems" => size(Size::MinItems)?,
-            "maxItems" => size(Size::MaxItems)?,
-            "minProperties" => size(Size::MinProperties)?,
-            "maxProperties" => size(Size::MaxProperties)?,
-            "pattern" => Plain::Pattern(self.pattern(inside.as_str().ok_or_else(bad)?)?),
-            "uniqueItems" => match inside.as_bool().ok_or_else(bad)? {
-                true => Plain::UniqueItems,
-                false => return Ok(None),
-            },
-            "required" => Plain::Required(names(inside).ok_or_else(bad)?),
-            "dependentRequired" => {
-                let all = inside.as_object().ok_or_else(bad)?.iter();
-                let read = |(name, others)| Some((String::clone(name), names(others)?));
-                dependent_required(all.map(read).collect::<Option<_>>().ok_or_else(bad)?)
-            }
-            _ => return Ok(None),
-        };
-        Ok(Some(rule))
-    }
-
-    /// Keywords that lead to other parts, each by itself.
-    fn leading(
-        &mut self,
-        keyword: &str,
-        inside: &'a Value,
-        place: Place<'a>,
-    ) -> Result<Option<Leading>, BadSchema> {
-        let beside = |keyword: &str| {
-            let known = self.places.dialect.knows(keyword);
-            place.schema.get(keyword).filter(|_| known)
-        };
-        let rule = match keyword {
-            "$ref" | "$dynamicRef" | "$recursiveRef" => {
-                self.reference(keyword, inside, place.resource)?
-            }
-            "allOf" => Leading::All(self.parts(keyword, inside)?),
-            "anyOf" => Leading::Any(self.parts(keyword, inside)?),
-            "oneOf" => Leading::One(self.parts(keyword, inside)?),
-            "not" => Leading::Not(self.part(inside)?),
-            "if" => Leading::If {
-                condition: self.part(inside)?,
-                then: beside("then").map(|then| self.part(then)).transpose()?,
-                otherwise: beside("else").map(|other| self.part(other)).transpose()?,
-            },
-            "dependentSchemas" => dependent_schemas(self.named(keyword, inside)?),
-            "propertyNames" => Leading::PropertyNames(self.part(inside)?),
-            "contains" => {
-                let number = |keyword: &str| {
-                    let number = beside(keyword)?;
-                    Some(count(number).ok_or_else(|| bad(keyword, number)))
-                };
-                Leading::Contains {
-                    part: self.part(inside)?,
-                    least: number("minContains").transpose()?.unwrap_or(1),
-                    most: number("maxContains").transpose()?,
-                    evaluates: self.places.dialect >= Dialect::Draft202012,
-                }
-            }
-            _ => return Ok(None),
-        };
-        Ok(Some(rule))
-    }
-
-    fn reference(
-        &mut self,
-        keyword: &str,
-        inside: &Value,
-        resource: usize,
-    ) -> Result<Leading, BadSchema> {
-        let reference = inside.as_str().ok_or_else(|| bad(keyword, inside))?;
-        let target = self.places.find(resource, reference)?;
-        Ok(match target.dynamic.filter(|_| keyword != "$ref") {
-            Some(name) => Leading::DynamicRef {
-                name,
-                otherwise: target.part,
-            },
-            None => Leading::Ref(target.part),
-        })
-    }
-
-    /// What is two keywords in later dialects.
-    fn dependencies(
-        &self,
-        schema: &Value,
-        plain: &mut Vec<Plain>,
-        leading: &mut Vec<Leading>,
-    ) -> Result<(), BadSchema> {
-        let Some(inside) = schema.get("dependencies") else {
-            return Ok(());
-        };
-        let bad = || bad("dependencies", inside);
-        let mut required = Vec::new();
-        let mut schemas = Vec::new();
-        for (name, inside) in inside.as_object().ok_or_else(bad)? {
-            match inside.is_array() {
-                true => required.push((name.clone(), names(inside).ok_or_else(bad)?)),
-                false => schemas.push((name.clone(), self.part(inside)?)),
-            }
-        }
-        if !required.is_empty() {
-            plain.push(dependent_required(required));
-        }
-        if !schemas.is_empty() {
-            leading.push(dependent_schemas(schemas));
-        }
-        Ok(())
-    }
-
-    /// The three keywords that share the members of an object.
-    fn properties(&mut self, schema: &Value) -> Result<Option<Leading>, BadSchema> {
-        let named = schema.get("properties");
-        let patterns = schema.get("patternProperties");
-        let others = schema.get("additionalProperties");
-        if named.or(patterns).or(others).is_none() {
-            return Ok(None);
-        }
-        let named = named.map(|named| self.named("properties", named));
-        let by_pattern = patterns.map(|patterns| self.named("patternProperties", patterns));
-        let mut patterns = Vec::new();
-        for (pattern, part) in by_pattern.transpose()?.unwrap_or_default() {
-            patterns.push((self.pattern(&pattern)?, part));
-        }
-        Ok(Some(Leading::Properties(Properties {
-            named: named.transpose()?.unwrap_or_default().into_iter().collect(),
-            patterns,
-            others: others.map(|others| self.part(others)).transpose()?,
-        })))
-    }
-
-    /// The two keywords that share the items of an array.
-    fn items(&self, schema: &Value) -> Result<Option<Leading>, BadSchema> {
-        let items = schema.get("items");
-        let is_list = items.is_some_and(Value::is_array);
-        let (keyword, first, rest) = match self.places.dialect.lists_items() {
-            true if is_list => ("items", items, schema.get("additionalItems")),
-            true => ("items", None, items),
-            false if is_list => {
-                let problem = "`items` is an array, which is called `prefixItems` in 2020-12; name an \
-                               older dialect in `$schema` if you mean one";
-                return Err(BadSchema::new(problem));
-            }
-            false => ("prefixItems", schema.get("prefixItems"), items),
-        };
-        if first.or(rest).is_none() {
-            return Ok(None);
-        }
-        let first = first.map(|first| self.parts(keyword, first)).transpose()?;
-        Ok(Some(Leading::Items {
-            first: first.unwrap_or_default(),
-            rest: rest.map(|rest| self.part(rest)).transpose()?,
-        }))
-    }
-
-    fn part(&self, schema: &Value) -> Result<Part, BadSchema> {
-        let problem = || format!("{} stands where a schema belongs", kind(schema));
-        let nothing = || BadSchema::new(problem());
-        self.places.part(schema).ok_or_else(nothing)
-    }
-
-    fn parts(&self, keyword: &str, inside: &Value) -> Result<Vec<Part>, BadSchema> {
-        let all = inside.as_array().ok_or_else(|| bad(keyword, inside))?;
-        all.iter().map(|schema| self.part(schema)).collect()
-    }
-
-    fn named(&self, keyword: &str, inside: &Value) -> Result<Vec<(String, Part)>, BadSchema> {
-        let all = inside.as_object().ok_or_else(|| bad(keyword, inside))?;
-        all.iter()
-            .map(|(name, schema)| Ok((name.clone(), self.part(schema)?)))
-            .collect()
-    }
-
-    fn pattern(&mut self, source: &str) -> Result<Pattern, BadSchema> {
-        let pattern = Pattern::compile(source)?;
-        self.patterns += pattern.size();
-        match self.patterns > PATTERNS {
-            true => Err(BadSchema::new("its patterns are too large")),
-            false => Ok(pattern),
-        }
-    }
-
-    /// What it costs to compare something with it.
-    fn constant(&mut self, value: &Value) -> Result<u64, BadSchema> {
-        let cost = weight(value);
-        self.constants = self.constants.saturating_add(cost);
-        match self.constants > CONSTANTS {
-            true => Err(BadSchema::new("its constants are too large")),
-            false => Ok(cost),
-        }
-    }
-}
-
-fn dependent_required(all: Vec<(String, Names)>) -> Plain {
-    let costs = all.iter().map(|(name, names)| name_cost(name) + names.cost);
-    let cost = costs.sum();
-    Plain::DependentRequired { all, cost }
-}
-
-fn dependent_schemas(all: Vec<(String, Part)>) -> Leading {
-    let cost = all.iter().map(|(name, _)| name_cost(name)).sum();
-    Leading::DependentSchemas { all, cost }
-}
-
-fn bad(keyword: &str, inside: &Value) -> BadSchema {
-    BadSchema::new(format!("`{keyword}` cannot be {}", shown(inside)))
-}
-
-fn types(inside: &Value) -> Option<Types> {
-    match inside {
-        Value::String(name) => Types::named(name),
-        Value::Array(names) if !names.is_empty() => names.iter().try_fold(Types(0), |all, name| {
-            let one = Types::named(name.as_str()?)?;
-            Some(Types(all.0 | one.0))
-        }),
-        _ => None,
-    }
-}
-
-fn names(inside: &Value) -> Option<Names> {
-    let names = inside.as_array()?.iter();
-    let names = names.map(|name| name.as_str().map(str::to_owned));
-    let names: Vec<String> = names.collect::<Option<_>>()?;
-    let cost = names.iter().map(|name| name_cost(name)).sum();
-    Some(Names { names, cost })
-}
-
 /// What it costs to look for a member.
 pub(super) fn name_cost(name: &str) -> u64 {
     name.len() as u64 / 64 + 1
-}
-
-/// A number of things, which may be written as `2.0`.
-fn count(inside: &Value) -> Option<u64> {
-    let float = inside.as_f64();
-    let whole = || float.filter(|float| *float >= 0.0 && float.fract() == 0.0);
-    inside
-        .as_u64()
-        .or_else(|| whole().map(|float| float as u64))
 }

@@ -1,0 +1,57 @@
+//! What anchors mean, where that depends on where one comes from.
+
+use std::collections::HashMap;
+
+use super::places::Part;
+
+/// What the anchors mean that depend on where one comes from: the number of such a meaning.
+pub(super) type Scope = usize;
+
+/// All meanings that came up.
+pub(super) struct Scopes {
+    meanings: Vec<Vec<Option<Part>>>,
+    numbers: HashMap<Vec<Option<Part>>, Scope>,
+    /// What a meaning becomes in a resource.
+    entered: HashMap<(Scope, usize), Scope>,
+}
+
+impl Scopes {
+    pub(super) fn new(names: usize) -> Self {
+        let none = vec![None; names];
+        Self {
+            meanings: vec![none.clone()],
+            numbers: HashMap::from([(none, 0)]),
+            entered: HashMap::new(),
+        }
+    }
+
+    /// What is known of a meaning in a resource.
+    pub(super) fn known(&self, scope: Scope, resource: usize) -> Option<Scope> {
+        self.entered.get(&(scope, resource)).copied()
+    }
+
+    /// What a name means.
+    pub(super) fn meant(&self, scope: Scope, name: usize) -> Option<Part> {
+        self.meanings[scope][name]
+    }
+
+    /// The meaning in a resource: the first that had an anchor keeps it.
+    pub(super) fn enter(
+        &mut self,
+        scope: Scope,
+        resource: usize,
+        anchors: &[(usize, Part)],
+    ) -> Scope {
+        let mut meaning = self.meanings[scope].clone();
+        for (name, part) in anchors {
+            meaning[*name].get_or_insert(*part);
+        }
+        let next = self.meanings.len();
+        let number = *self.numbers.entry(meaning).or_insert_with_key(|meaning| {
+            self.meanings.push(meaning.clone());
+            next
+        });
+        self.entered.insert((scope, resource), number);
+        number
+    }
+}
