@@ -111,7 +111,7 @@ pub use schema::{BadSchema, Schema, Unfit};
 #[cfg(feature = "server")]
 pub use server::{
     BadTemplate, Books, CacheHint, Caching, Contents, Failure, IntoContents, IntoPrompt,
-    IntoToolResult, Json, Next, Prompt, Prompts, Questions, RequestState, Resource,
+    IntoToolResult, Json, Next, Prompt, Prompts, Question, Questions, RequestState, Resource,
     ResourceTemplate, Resources, Round, Server, ServerLayer, Serving, StateKey, Step, Tool,
     ToolError, Tools, Typed, UriTemplate,
 };

@@ -175,7 +175,8 @@ impl Peer {
             asked = self.expect("initialize").await;
         }
         let introduction = json!({
-            "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+            "protocolVersion": "2025-11-25",
+            "capabilities": { "tools": {}, "resources": { "subscribe": true } },
             "serverInfo": { "name": "scripted", "version": "1" }
         });
         self.answer(&asked, introduction).await;

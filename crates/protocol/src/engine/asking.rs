@@ -13,6 +13,7 @@
 //! ```
 
 use crate::types::Era;
+use crate::types::modern::InputRequiredResult;
 
 use super::deadline::{CallClocks, Timer};
 use super::exchange::{Abandoned, Frame, Owner, Purpose};
@@ -120,6 +121,7 @@ impl Engine {
             exchange,
             serves: ask.serves,
             era,
+            may_ask: InputRequiredResult::may_answer(&ask.method),
             sent: Sent::Never,
             written: false,
             clocks,

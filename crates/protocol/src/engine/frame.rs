@@ -1,5 +1,7 @@
 //! What the engine itself writes.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use crate::jsonrpc::{ErrorObject, FrameWriter, RawJson, RequestId, Text};
@@ -57,9 +59,10 @@ pub(super) fn call(id: CallId, ask: &Ask, standing: Option<&StandingMeta>) -> By
     }
     writer.raw(br#""progressToken":"#);
     writer.json(&id.request_id());
-    if !ask.meta.is_empty() {
+    let given = given(&ask.meta, standing.is_some());
+    if !given.is_empty() {
         writer.raw(b",");
-        writer.raw(&members(&ask.meta));
+        writer.raw(&members(&given));
     }
     writer.raw(b"}");
     let params = ask.params.as_bytes();
@@ -70,6 +73,22 @@ pub(super) fn call(id: CallId, ask: &Ask, standing: Option<&StandingMeta>) -> By
     }
     writer.raw(b"}");
     writer.finish()
+}
+
+/// What the caller wants to travel along. What we say ourselves is said once.
+fn given(meta: &Meta, modern: bool) -> Cow<'_, Meta> {
+    const STANDING: [&str; 3] = [
+        meta_key::PROTOCOL_VERSION,
+        meta_key::CLIENT_INFO,
+        meta_key::CLIENT_CAPABILITIES,
+    ];
+    let standing = STANDING.into_iter().filter(|_| modern);
+    let ours = standing.chain([meta_key::PROGRESS_TOKEN]);
+    let twice = ours.filter(|key| meta.as_map().contains_key(*key));
+    twice.fold(Cow::Borrowed(meta), |mut given, key| {
+        given.to_mut().remove(key);
+        given
+    })
 }
 
 /// The handshake, without any `_meta`: it is what the oldest servers are strictest about.

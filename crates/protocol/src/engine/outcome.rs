@@ -220,6 +220,9 @@ pub enum Violation {
     /// A result of a kind that nobody here announced to understand.
     #[error("its result was of the unknown type {0:?}")]
     UnknownResultType(String),
+    /// Only some requests can be answered with questions.
+    #[error("it needs something first, which it must not for this request")]
+    UnexpectedQuestions,
     /// The handshake's answer lacks something, or has it wrong.
     #[error("its introduction was malformed: {0}")]
     MalformedIntroduction(String),

@@ -84,7 +84,10 @@ impl Engine {
         let kind = result.field("resultType").map(|kind| kind.decode());
         match kind {
             None | Some(Ok(ResultType::Complete)) => Outcome::Answered(result),
-            Some(Ok(ResultType::InputRequired)) => Outcome::InputRequired(result),
+            Some(Ok(ResultType::InputRequired)) if call.may_ask => Outcome::InputRequired(result),
+            Some(Ok(ResultType::InputRequired)) => {
+                Outcome::Violated(Violation::UnexpectedQuestions)
+            }
             Some(Ok(ResultType::Other(kind))) if self.config.result_types.contains(&kind) => {
                 Outcome::Answered(result)
             }

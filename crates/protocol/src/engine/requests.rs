@@ -32,6 +32,8 @@ pub(super) struct Call {
     pub(super) serves: Option<RequestKey>,
     /// The era whose rules it follows.
     pub(super) era: Era,
+    /// It can be answered with questions.
+    pub(super) may_ask: bool,
     pub(super) sent: Sent,
     /// Its last byte was handed over.
     pub(super) written: bool,

@@ -41,6 +41,54 @@ record! {
     }
 }
 
+impl CreateMessageParams {
+    /// Whether tools are used in good order: each use has its result in the next message, and a message
+    /// with results has nothing else. What is wrong is told.
+    ///
+    /// ```
+    /// use belay_protocol::types::{CreateMessageParams, SamplingMessage, SamplingBlock, ToolUseContent};
+    ///
+    /// let using = ToolUseContent::new("use-1", "clock", serde_json::Map::new());
+    /// let using = SamplingMessage::assistant(SamplingBlock::ToolUse(using));
+    /// let params = CreateMessageParams::new([SamplingMessage::user("Late?"), using], 100_u64);
+    /// assert!(params.check_tool_use().unwrap_err().contains("use-1"));
+    /// ```
+    pub fn check_tool_use(&self) -> Result<(), String> {
+        let mut open: Vec<&str> = Vec::new();
+        for message in &self.messages {
+            let blocks = message.content.blocks();
+            let results = || {
+                blocks.iter().filter_map(|block| match block {
+                    SamplingBlock::ToolResult(result) => Some(result.tool_use_id.as_str()),
+                    _ => None,
+                })
+            };
+            let count = results().count();
+            if count > 0 && (count < blocks.len() || message.role != Role::User) {
+                return Err("a message with results of tools has something else in it".into());
+            }
+            for result in results() {
+                match open.iter().position(|known| *known == result) {
+                    Some(at) => _ = open.swap_remove(at),
+                    None => return Err(format!("a result is for {result:?}, which was not used")),
+                }
+            }
+            if let Some(unanswered) = open.first() {
+                return Err(format!("the use {unanswered:?} of a tool has no result"));
+            }
+            let uses = blocks.iter().filter_map(|block| match block {
+                SamplingBlock::ToolUse(using) => Some(using.id.as_str()),
+                _ => None,
+            });
+            open.extend(uses);
+        }
+        match open.first() {
+            Some(unanswered) => Err(format!("the use {unanswered:?} of a tool has no result")),
+            None => Ok(()),
+        }
+    }
+}
+
 record! {
     /// One message of a conversation with a model.
     pub struct SamplingMessage {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use belay_protocol::engine::{Ask, Clock, Deadlines, Outcome, RequestKey, Wait};
 use belay_protocol::jsonrpc::{RawJson, Text};
-use belay_protocol::types::{ListTools, Meta, ProgressParams, Request as _};
+#[cfg(feature = "client")]
+use belay_protocol::types::modern::InputRequiredResult;
+use belay_protocol::types::{ListTools, Meta, ProgressParams, ProtocolVersion, Request as _};
 use tokio::time::Instant;
 
 #[cfg(feature = "client")]
@@ -16,6 +18,7 @@ use crate::Error;
 #[cfg(feature = "client")]
 use crate::client::{Desk, PAGES};
 use crate::driver::{BoxFuture, LayerFuture, Link, OnNotice, OnProgress, Told};
+use crate::layers::names;
 
 /// Something around every call that a client makes: for retries, tracing, credentials.
 ///
@@ -114,6 +117,9 @@ pub(crate) trait Lines: Send + Sync {
     /// A link that was alive a moment ago. Waits for one that is being replaced.
     fn link(&self) -> BoxFuture<Result<Arc<Link>, Outcome>>;
 
+    /// Waits until there is no link any more, and there will be none.
+    fn over(&self) -> BoxFuture<Outcome>;
+
     /// Whether it is worth asking again when a link was gone before anything began.
     fn replaces(&self) -> bool;
 
@@ -125,6 +131,14 @@ pub(crate) trait Lines: Send + Sync {
 impl Lines for Arc<Link> {
     fn link(&self) -> BoxFuture<Result<Arc<Link>, Outcome>> {
         Box::pin(std::future::ready(Ok(self.clone())))
+    }
+
+    fn over(&self) -> BoxFuture<Outcome> {
+        let link = self.clone();
+        Box::pin(async move {
+            link.closed().await;
+            link.lost()
+        })
     }
 
     fn replaces(&self) -> bool {
@@ -186,8 +200,10 @@ impl Trip {
     #[cfg(feature = "client")]
     async fn go(&self, request: Outgoing) -> Result<RawJson, Error> {
         match &self.outlet.desk.guests {
-            Some(guests) => rounds::travel(self, guests, request).await,
-            None => self.round(request).await,
+            Some(guests) if InputRequiredResult::may_answer(&request.method) => {
+                rounds::travel(self, guests, request).await
+            }
+            _ => self.round(request).await,
         }
     }
 
@@ -196,40 +212,28 @@ impl Trip {
         self.by_layers(request).await
     }
 
-    /// One request: not made if its result is known, else by way of all layers.
+    /// One request, by way of all layers.
     #[cfg(feature = "client")]
     pub(super) async fn round(&self, request: Outgoing) -> Result<RawJson, Error> {
-        let desk = &self.outlet.desk;
-        if let Some(known) = desk.recall(&request, self.fresh) {
-            return Ok(known);
-        }
-        let stamp = desk.stamp();
-        let mut result = self.by_layers(request.clone()).await;
+        let result = self.by_layers(request.clone()).await;
         // It was refused before anything was done, so this is no second time.
-        if desk.is_behind(&request, &result) && self.learn_tools().await.is_ok() {
-            result = self.by_layers(request.clone()).await;
-        }
-        match result {
-            Ok(result) => desk.learn(&request, result, stamp),
-            Err(error) => {
-                desk.refused(&request, &error);
-                Err(error)
-            }
+        match self.outlet.desk.is_behind(&request, &result) && self.learn_tools().await.is_ok() {
+            true => self.by_layers(request).await,
+            false => result,
         }
     }
 
-    /// Looks at the tools again: one of them wants to see something in headers that we do not know of.
+    /// Looks at the tools again: one of them is not what it was.
     #[cfg(feature = "client")]
     async fn learn_tools(&self) -> Result<(), Error> {
+        self.outlet.desk.forget_tools();
         let mut list = Outgoing {
             method: ListTools::METHOD.into(),
             params: RawJson::empty_object(),
             meta: Meta::default(),
         };
         for _ in 0..PAGES {
-            let stamp = self.outlet.desk.stamp();
             let page = self.by_layers(list.clone()).await?;
-            let page = self.outlet.desk.learn(&list, page, stamp)?;
             let cursor = page.field("nextCursor");
             let Some(cursor) = cursor.filter(|cursor| cursor.as_text().is_some()) else {
                 break;
@@ -237,6 +241,30 @@ impl Trip {
             list.params = RawJson::empty_object().with_member("cursor", &cursor);
         }
         Ok(())
+    }
+
+    /// The request as the layers have left it: not made if its result is known.
+    #[cfg(feature = "client")]
+    async fn attempt(&self, request: Outgoing) -> Result<RawJson, Error> {
+        let desk = &self.outlet.desk;
+        if let Some(known) = desk.recall(&request, self.fresh) {
+            return Ok(known);
+        }
+        let stamp = desk.stamp();
+        let result = self.on_a_link(&request).await;
+        let result = result.inspect_err(|error| desk.refused(&request, error))?;
+        let result = desk.learn(&request, result, stamp);
+        match desk.check(&request, &result) {
+            // What the tool gives may have changed since it was listed.
+            Err(_) if self.learn_tools().await.is_ok() => desk.check(&request, &result)?,
+            checked => checked?,
+        }
+        Ok(result)
+    }
+
+    #[cfg(not(feature = "client"))]
+    async fn attempt(&self, request: Outgoing) -> Result<RawJson, Error> {
+        self.on_a_link(&request).await
     }
 
     async fn by_layers(&self, request: Outgoing) -> Result<RawJson, Error> {
@@ -247,7 +275,7 @@ impl Trip {
         next.run(request).await
     }
 
-    async fn attempt(&self, request: Outgoing) -> Result<RawJson, Error> {
+    async fn on_a_link(&self, request: &Outgoing) -> Result<RawJson, Error> {
         loop {
             let link = self.outlet.lines.link().await;
             let link = link.map_err(|outcome| self.in_all(outcome))?;
@@ -259,7 +287,9 @@ impl Trip {
                 Some((_, until)) => Wait::AtMost(until.saturating_duration_since(Instant::now())),
                 None => Wait::Forever,
             };
+            let version = link.agreed_version();
             let attempt = Attempt::begin(link, ask, self.told(), &self.canceller);
+            record(&attempt, version);
             if attempt.found_no_link() && self.outlet.lines.replaces() {
                 // It was never begun, so this is no second time.
                 tokio::task::yield_now().await;
@@ -283,6 +313,13 @@ impl Trip {
                 other => Err(self.in_all(other).into()),
             };
         }
+    }
+
+    /// The end of a call that is between two rounds when the last link goes.
+    #[cfg(feature = "client")]
+    pub(super) async fn lost(&self) -> Error {
+        let lost = self.outlet.lines.over().await;
+        self.in_all(lost).into()
     }
 
     /// The end of an attempt as the end of the call: `sent` is the most that any attempt came to.
@@ -312,8 +349,9 @@ impl Trip {
 
     async fn timed_out(&self) -> Outcome {
         match self.total {
-            Some((_, until)) => tokio::time::sleep_until(until).await,
-            None => std::future::pending().await,
+            Some((_, until)) if has_clock() => tokio::time::sleep_until(until).await,
+            // The engine has the same deadline, and a clock.
+            _ => std::future::pending().await,
         }
         // What is in flight has the same deadline, and its end is told by the engine.
         while self.canceller.is_open() {
@@ -328,5 +366,21 @@ impl Trip {
             after: self.total.map_or(Duration::MAX, |(span, _)| span),
             sent: self.canceller.sent(),
         }
+    }
+}
+
+/// Whether whoever polls has a runtime, and not only the link.
+pub(super) fn has_clock() -> bool {
+    tokio::runtime::Handle::try_current().is_ok()
+}
+
+/// Tells the span that this is made in, if there is one, what is known only now.
+fn record(attempt: &Attempt, version: Option<ProtocolVersion>) {
+    let span = tracing::Span::current();
+    if let Some(id) = attempt.id() {
+        span.record(names::REQUEST_ID, tracing::field::display(id));
+    }
+    if let Some(version) = version {
+        span.record(names::PROTOCOL_VERSION, version.as_str());
     }
 }

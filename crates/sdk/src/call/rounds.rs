@@ -13,7 +13,7 @@ use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::modern::{InputRequiredResult, InputResponses};
 use serde_json::{Map, Value};
 
-use super::layer::{Outgoing, Trip};
+use super::layer::{Outgoing, Trip, has_clock};
 use crate::Error;
 use crate::client::Guests;
 use crate::driver::BoxFuture;
@@ -41,7 +41,12 @@ pub(super) async fn travel(
         if number == ROUNDS {
             return Err(Error::unanswered(asked, Unanswered::Rounds(ROUNDS)));
         }
-        round = next(&request, guests, asked, number).await?;
+        // Nobody answers questions of a server that is gone.
+        round = tokio::select! {
+            biased;
+            next = next(&request, guests, asked, number) => next?,
+            lost = trip.lost() => return Err(lost),
+        };
     }
     unreachable!("the last round returns")
 }
@@ -54,6 +59,10 @@ async fn next(
     number: u32,
 ) -> Result<Outgoing, Error> {
     let required: InputRequiredResult = asked.decode().map_err(Error::bad_result)?;
+    if required.input_requests.is_none() && required.request_state.is_none() {
+        let problem = "it needs something first, and does not say what";
+        return Err(Error::bad_result(serde::de::Error::custom(problem)));
+    }
     let mut params: Map<String, Value> = request.params.decode().map_err(Error::bad_params)?;
     // What belonged to the round before does not belong to this one.
     params.shift_remove("inputResponses");
@@ -79,7 +88,8 @@ async fn next(
             };
         }
         // There is nothing to do but to ask again, a little later.
-        None => tokio::time::sleep(PAUSE * number).await,
+        None if has_clock() => tokio::time::sleep(PAUSE * number).await,
+        None => {}
     }
     if let Some(state) = required.request_state {
         params.insert("requestState".into(), state.into());

@@ -258,7 +258,7 @@ impl ClientBuilder {
         let desk = self.desk(only.as_ref().map(|(_, era)| *era));
         let direct = only.map(|(link, _)| Route::Direct(link));
         let direct = direct.filter(|_| self.layers.is_empty() && desk.is_idle());
-        let keeps = desk.shelf.is_some() || !desk.is_idle();
+        let keeps = desk.shelf.is_some() || desk.guests.is_some() || !desk.is_idle();
         let layered = Route::Layered(Arc::new(Outlet {
             layers: self.layers.clone(),
             lines,
@@ -290,7 +290,7 @@ impl ClientBuilder {
                 ..Desk::default()
             };
         }
-        let guests = Some(self.guests()).filter(|guests| !guests.is_empty());
+        let guests = self.guests();
         let shelf = self.cache.clone().map(|cache| {
             let (place, owner) = self.place.clone().unwrap_or_else(|| {
                 // Nobody else can reach a server at the end of a pipe.
@@ -303,7 +303,7 @@ impl ClientBuilder {
             shelf
         });
         Desk {
-            guests: guests.map(Arc::new),
+            guests: Some(Arc::new(guests)),
             shelf,
             #[cfg(feature = "http")]
             known_tools: (era.is_some() && self.place.is_some())

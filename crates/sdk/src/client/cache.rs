@@ -88,6 +88,8 @@ impl Cache {
         let mut inner = self.lock();
         inner.entries.clear();
         inner.bytes = 0;
+        // What is under way was asked before.
+        inner.changes += 1;
     }
 
     /// How many results it holds.

@@ -34,7 +34,8 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Whether there is nothing to do for any request but those whose results may be used again.
+    /// Whether there is nothing to do for any request but those that can take rounds, or whose results may
+    /// be used again.
     pub(crate) fn is_idle(&self) -> bool {
         #[cfg(feature = "http")]
         if self.known_tools.is_some() {
@@ -44,7 +45,7 @@ impl Desk {
         if self.outputs.is_some() {
             return false;
         }
-        self.guests.is_none()
+        self.guests.as_ref().is_none_or(|guests| guests.is_empty())
     }
 
     /// Where the result of a request may be kept. What travels beside the parameters may say who
@@ -61,7 +62,9 @@ impl Desk {
     /// A result that may be used again.
     pub(crate) fn recall(&self, request: &Outgoing, fresh: bool) -> Option<RawJson> {
         let shelf = self.shelf(request).filter(|_| !fresh)?;
-        shelf.get(&request.method, &request.params)
+        let known = shelf.get(&request.method, &request.params)?;
+        // Somebody else may have put it there.
+        Some(self.take_in(request, known))
     }
 
     /// What tells whether something changes while a request is under way.
@@ -91,30 +94,48 @@ impl Desk {
         false
     }
 
-    /// Takes in a result, and gives what of it may be used.
-    pub(crate) fn learn(
-        &self,
-        request: &Outgoing,
-        result: RawJson,
-        stamp: u64,
-    ) -> Result<RawJson, Error> {
-        #[cfg(feature = "validate")]
-        match &self.outputs {
-            Some(outputs) if request.method == *ListTools::METHOD => outputs.learn(&result),
-            Some(outputs) if request.method == *CallTool::METHOD => {
-                outputs.check(&request.params, &result)?;
-            }
-            _ => {}
-        }
-        #[cfg(feature = "http")]
-        let result = match &self.known_tools {
-            Some(known) if request.method == *ListTools::METHOD => usable_tools(known, result),
-            _ => result,
-        };
+    /// Keeps a result if it may be used again, and gives what of it may be used.
+    pub(crate) fn learn(&self, request: &Outgoing, result: RawJson, stamp: u64) -> RawJson {
+        let result = self.take_in(request, result);
         if let Some(shelf) = self.shelf(request) {
             shelf.put(&request.method, &request.params, &result, stamp);
         }
-        Ok(result)
+        result
+    }
+
+    /// Looks at a list of tools, and gives what of it may be used.
+    fn take_in(&self, request: &Outgoing, result: RawJson) -> RawJson {
+        if request.method != *ListTools::METHOD {
+            return result;
+        }
+        #[cfg(feature = "validate")]
+        if let Some(outputs) = &self.outputs {
+            outputs.learn(&result);
+        }
+        #[cfg(feature = "http")]
+        if let Some(known) = &self.known_tools {
+            return usable_tools(known, result);
+        }
+        result
+    }
+
+    /// Whether the result of a tool is what the tool says that it gives.
+    pub(crate) fn check(&self, request: &Outgoing, result: &RawJson) -> Result<(), Error> {
+        #[cfg(feature = "validate")]
+        if let Some(outputs) = &self.outputs
+            && request.method == *CallTool::METHOD
+        {
+            return outputs.check(&request.params, result);
+        }
+        let _ = (request, result);
+        Ok(())
+    }
+
+    /// What is known of tools is not true any more.
+    pub(crate) fn forget_tools(&self) {
+        if let Some(shelf) = &self.shelf {
+            shelf.forget(ListTools::METHOD);
+        }
     }
 }
 

@@ -5,10 +5,10 @@ use belay_protocol::types::legacy::{
 };
 use belay_protocol::types::{
     CallTool, CallToolParams, CallToolResult, Complete, CompleteParams, CompleteResult,
-    CompletedArgument, EmptyResult, GetPrompt, GetPromptParams, GetPromptResult, Implementation,
-    ListPrompts, ListPromptsResult, ListResourceTemplates, ListResourceTemplatesResult,
-    ListResources, ListResourcesResult, ListTools, ListToolsResult, LoggingLevel,
-    Notification as _, PaginatedParams, Prompt, ReadResource, ReadResourceParams,
+    CompletedArgument, CompletionContext, EmptyResult, GetPrompt, GetPromptParams, GetPromptResult,
+    Implementation, ListPrompts, ListPromptsResult, ListResourceTemplates,
+    ListResourceTemplatesResult, ListResources, ListResourcesResult, ListTools, ListToolsResult,
+    LoggingLevel, Notification as _, PaginatedParams, Prompt, ReadResource, ReadResourceParams,
     ReadResourceResult, Reference, Resource, ResourceTemplate, ServerCapabilities, Tool, meta_key,
 };
 use serde::Serialize;
@@ -130,6 +130,24 @@ impl Client {
     ) -> Call<CompleteResult> {
         let argument = CompletedArgument::new(argument, typed);
         self.request::<Complete>(&CompleteParams::new(reference, argument))
+    }
+
+    /// The same, with what the other arguments are by now: what one could be may depend on them.
+    pub fn complete_with<N: Into<String>, V: Into<String>>(
+        &self,
+        reference: impl Into<Reference>,
+        argument: &str,
+        typed: &str,
+        settled: impl IntoIterator<Item = (N, V)>,
+    ) -> Call<CompleteResult> {
+        let argument = CompletedArgument::new(argument, typed);
+        let mut params = CompleteParams::new(reference, argument);
+        let settled = settled.into_iter();
+        let settled = settled.map(|(name, value)| (name.into(), value.into()));
+        let mut context = CompletionContext::new();
+        context.arguments = Some(settled.collect());
+        params.context = Some(context);
+        self.request::<Complete>(&params)
     }
 
     /// Says from which level on log messages are wanted. Legacy only: a modern request says so

@@ -62,7 +62,17 @@ impl Guests {
         match (params, &self.form, &self.url) {
             (ElicitParams::Form(params), Some(form), _) => {
                 let form = form.clone();
-                Some(fenced(move || encoded(form(params))))
+                #[cfg(feature = "validate")]
+                let asked = serde_json::to_value(&params.requested_schema).unwrap_or_default();
+                let answered = move || -> BoxFuture<_> {
+                    Box::pin(async move {
+                        let answer = form(params).await?;
+                        #[cfg(feature = "validate")]
+                        check_form(&asked, &answer)?;
+                        Ok(answer)
+                    })
+                };
+                Some(fenced(move || encoded(answered())))
             }
             (ElicitParams::Url(params), _, Some(url)) => {
                 let url = url.clone();
@@ -83,6 +93,17 @@ impl Guests {
         });
         self.raw.insert(R::METHOD, raw);
     }
+}
+
+/// What does not fit the form is not sent: the server could do nothing with it.
+#[cfg(feature = "validate")]
+fn check_form(asked: &Value, answer: &ElicitResult) -> Result<(), ErrorObject> {
+    let Err(problem) = crate::form::check(asked, answer) else {
+        return Ok(());
+    };
+    tracing::error!(problem, "an answer does not fit its form");
+    let problem = format!("the answer does not fit the form: {problem}");
+    Err(ErrorObject::new(error_code::INTERNAL_ERROR, problem))
 }
 
 fn refused(problem: &str) -> BoxFuture<Result<Value, ErrorObject>> {
@@ -167,7 +188,14 @@ impl ClientBuilder {
         F: Fn(CreateMessageParams) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
     {
-        let guest: Guest<_, _> = Arc::new(move |params| Box::pin(guest(params)));
+        let guest: Guest<CreateMessageParams, _> =
+            Arc::new(move |params| match params.check_tool_use() {
+                Ok(()) => Box::pin(guest(params)),
+                Err(problem) => {
+                    let error = ErrorObject::new(error_code::INVALID_PARAMS, problem);
+                    Box::pin(std::future::ready(Err(error)))
+                }
+            });
         self.guests.add::<CreateMessage>(guest);
         let sampling = &mut self.capabilities.sampling;
         sampling.get_or_insert_with(SamplingCapability::new);

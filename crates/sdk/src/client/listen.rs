@@ -21,9 +21,8 @@ use tokio::time::Instant;
 
 use super::inbox::{Change, Inbox};
 use super::{Client, News};
-use crate::call::Route;
 use crate::driver::{BoxFuture, Link};
-use crate::{Call, Error, InFlight};
+use crate::{Error, InFlight};
 
 /// What a server tells by itself: [`Subscription::next`] is the next change, and after the last one
 /// [`Subscription::end`] tells why there are no more.
@@ -292,22 +291,23 @@ impl What {
         let news = self.client.news();
         news.listen(&self.inbox);
         let mut subscribed = Subscribed {
+            client: self.client.clone(),
             link,
             news: news.clone(),
             inbox: self.inbox.clone(),
             uris: Vec::new(),
             runtime: Handle::try_current().ok(),
         };
-        for uri in self.filter.uris() {
+        let told = self.told_by_legacy();
+        for uri in told.uris() {
             // If this is dropped or fails, it may have arrived all the same.
             subscribed.uris.push(uri.clone());
             // Whoever gives the same one up is told first: they could overtake each other.
             let _in_order = news.in_order().await;
-            let route = Route::Direct(subscribed.link.clone());
-            let call = Call::new::<Subscribe>(route, &SubscribeParams::new(uri), None);
-            call.await?;
+            let params = SubscribeParams::new(uri);
+            self.client.request::<Subscribe>(&params).await?;
         }
-        self.inbox.agree(self.told_by_legacy());
+        self.inbox.agree(told);
         Ok(State::Legacy(subscribed))
     }
 
@@ -318,11 +318,15 @@ impl What {
             |wanted: Option<bool>, told: Option<bool>| wanted.filter(|_| told == Some(true));
         let tools = can.tools.and_then(|list| list.list_changed);
         let prompts = can.prompts.and_then(|list| list.list_changed);
+        let subscribe = can.resources.as_ref().and_then(|it| it.subscribe);
         let resources = can.resources.and_then(|list| list.list_changed);
         let mut told = self.filter.clone();
         told.tools_list_changed = tells(told.tools_list_changed, tools);
         told.prompts_list_changed = tells(told.prompts_list_changed, prompts);
         told.resources_list_changed = tells(told.resources_list_changed, resources);
+        if subscribe != Some(true) {
+            told.resource_subscriptions = None;
+        }
         told
     }
 }
@@ -330,6 +334,7 @@ impl What {
 /// What a legacy server was told that we want to know. When this goes, it is told that we do not any
 /// more; nobody waits for that.
 struct Subscribed {
+    client: Client,
     link: Arc<Link>,
     news: Arc<News>,
     inbox: Arc<Inbox>,
@@ -345,8 +350,8 @@ impl Drop for Subscribed {
             return;
         };
         for uri in unwanted {
-            let route = Route::Direct(self.link.clone());
-            let call = Call::new::<Unsubscribe>(route, &SubscribeParams::new(uri), None);
+            let params = SubscribeParams::new(uri);
+            let call = self.client.request::<Unsubscribe>(&params);
             let news = self.news.clone();
             let uri = uri.to_owned();
             let told = async move {

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use belay_protocol::engine::{Ledger, Loss, Shutdown};
 use belay_protocol::jsonrpc::RawJson;
+use belay_protocol::types::modern::InputRequiredResult;
 use belay_protocol::types::{Era, Implementation, ProtocolVersion, Request as Typed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -119,7 +120,7 @@ impl Client {
     }
 
     fn route(&self, method: &str) -> Route {
-        match is_kept(method) {
+        match is_kept(method) || InputRequiredResult::may_answer(method) {
             true => self.inner.routes.kept.clone(),
             false => self.inner.routes.all.clone(),
         }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use belay_protocol::types::{
     ListPrompts, ListPromptsResult, ListResourceTemplates, ListResourceTemplatesResult,
     ListResources, ListResourcesResult, ListTools, ListToolsResult, PaginatedParams, Prompt,
-    Request as Typed, Resource, ResourceTemplate, Tool,
+    Request as Typed, Resource, ResourceTemplate, Tool, error_code,
 };
 
 use super::Client;
@@ -131,10 +131,31 @@ impl<L: Paged> Pages<L> {
     ///
     /// Dropping it cancels the page that is being asked for.
     pub async fn all(mut self) -> Result<Vec<L::Item>, Error> {
+        let from_the_start = self.left == self.most;
+        match self.collect().await {
+            // What was known of the first pages does not fit the others any more.
+            Err(error) if from_the_start && !self.fresh && self.is_gone(&error) => {
+                self.fresh = true;
+                (self.next, self.left) = (Some(PaginatedParams::new()), self.most);
+                self.collect().await
+            }
+            collected => collected,
+        }
+    }
+
+    async fn collect(&mut self) -> Result<Vec<L::Item>, Error> {
         let mut items = Vec::new();
         while let Some(page) = self.next().await? {
             items.extend(page);
         }
         Ok(items)
+    }
+
+    /// Whether the page that was asked for is not there any more.
+    fn is_gone(&self, error: &Error) -> bool {
+        let code = error.refusal().map(|refusal| refusal.code);
+        let page = self.next.as_ref();
+        let in_the_middle = page.is_some_and(|page| page.cursor.is_some());
+        code == Some(error_code::INVALID_PARAMS) && in_the_middle
     }
 }

@@ -401,6 +401,19 @@ impl Lines for Supervisor {
         })
     }
 
+    fn over(&self) -> BoxFuture<Outcome> {
+        let mut line = self.line.subscribe();
+        Box::pin(async move {
+            let over = |line: &Line| matches!(line, Line::Over(_));
+            let cause = match line.wait_for(over).await.as_deref() {
+                Ok(Line::Over(cause)) => cause.clone(),
+                _ => LossKind::ClosedByUs.into(),
+            };
+            let sent = Sent::Maybe;
+            Outcome::Lost { cause, sent }
+        })
+    }
+
     fn replaces(&self) -> bool {
         true
     }

@@ -25,11 +25,10 @@ use super::input_error::{InputError, Kind};
 use super::questions::{legacy, missing, names, needs};
 use crate::driver::BoxFuture;
 use crate::form::form_of;
-use crate::server::NoAnswer;
 
 impl Context {
     /// Asks the person behind the client to fill in a form, whose fields are those of `T`: texts,
-    /// numbers, `bool`s, enums without values, and lists of those. An `Option` may be left empty.
+    /// numbers, `bool`s, enums without values, and lists of such enums. An `Option` may be left empty.
     ///
     /// ```no_run
     /// use belay::{Context, ToolError};
@@ -111,7 +110,11 @@ impl Context {
     ///
     /// As with [`Context::elicit`].
     pub fn sample(&self, params: CreateMessageParams) -> Asking<CreateMessageResult> {
-        self.ask::<CreateMessage, _>(Ok(params), Ok)
+        let params = match params.check_tool_use() {
+            Ok(()) => Ok(params),
+            Err(problem) => Err(InputError::bad_question(problem)),
+        };
+        self.ask::<CreateMessage, _>(params, Ok)
     }
 
     /// Asks which folders matter to the client.
@@ -155,21 +158,27 @@ impl Context {
     }
 
     /// Computes something once, however many rounds the request takes: its value travels with the
-    /// client, sealed. For what costs, or must not be done twice.
+    /// client, sealed. For what costs, or should not be done again.
     ///
     /// ```no_run
-    /// # async fn charge() -> u64 { 7 }
+    /// # async fn reserve() -> u64 { 7 }
     /// use belay::{Context, ToolError};
     ///
-    /// async fn buy(cx: &Context) -> Result<String, ToolError> {
-    ///     let receipt: u64 = cx.once("charge", || async { charge().await }).await?;
-    ///     let name: String = cx.elicit("For whom?").await?;
-    ///     Ok(format!("receipt {receipt} for {name}"))
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Guest { name: String }
+    ///
+    /// async fn book(cx: &Context) -> Result<String, ToolError> {
+    ///     let seat: u64 = cx.once("seat", || async { reserve().await }).await?;
+    ///     let guest: Guest = cx.elicit("For whom?").await?;
+    ///     Ok(format!("seat {seat} for {}", guest.name))
     /// }
     /// ```
     ///
+    /// That is once for each conversation: a client can begin another, or repeat a round with what it
+    /// carries. What must never happen twice needs a key of its own where it happens.
+    ///
     /// On the legacy wire there is one run; within it, too, each key is computed once. What is computed
-    /// cannot ask the client anything: ask first, and compute then.
+    /// cannot ask the client anything, in neither era: ask first, and compute then.
     ///
     /// # Cancel safety
     ///
@@ -250,10 +259,13 @@ impl Context {
     }
 
     /// Asks this as a request. Legacy only.
-    pub(crate) fn ask_legacy(&self, question: &InputRequest) -> crate::InFlight<Value> {
+    pub(crate) fn ask_legacy(
+        &self,
+        question: &InputRequest,
+    ) -> Result<crate::InFlight<Value>, InputError> {
         let params = Value::Object(question.params.clone().unwrap_or_default());
-        let params = legacy(params, self.version());
-        self.request_raw(&question.method, &params).start()
+        let params = legacy(params, self.version())?;
+        Ok(self.request_raw(&question.method, &params).start())
     }
 
     /// Ends this request, unless the client can do what is needed.
@@ -280,7 +292,7 @@ impl Context {
 /// A question that can be asked: set what you like, then `await` it.
 ///
 /// If the client cannot be asked this, the request ends there, with the error that the specification
-/// has for it (`-32021`). See [`Context::client_capabilities`] to know before.
+/// has for it (`-32021`; `-32600` in the legacy era, which has none). See [`Context::client_capabilities`] to know before.
 ///
 /// # Cancel safety
 ///
@@ -294,6 +306,16 @@ pub struct Asking<T> {
     params: Result<Value, InputError>,
     needs: fn(&Value) -> ClientCapabilities,
     read: Box<dyn FnOnce(Value) -> Result<T, Read> + Send>,
+}
+
+/// Whether what was filled in is what the form asked for.
+fn check_form(form: Option<&Value>, answer: &Value) -> Result<(), String> {
+    #[cfg(feature = "validate")]
+    if let (Some(form), Ok(answer)) = (form, serde_json::from_value(answer.clone())) {
+        return crate::form::check(form, &answer);
+    }
+    let _ = (form, answer);
+    Ok(())
 }
 
 /// What was filled in, if it was.
@@ -349,9 +371,20 @@ impl<T> Asking<T> {
     async fn asked(self) -> Result<T, InputError> {
         let cx = &self.cx;
         let params = self.params?;
+        #[cfg(feature = "validate")]
+        let form = params.get("requestedSchema").cloned();
+        #[cfg(not(feature = "validate"))]
+        let form: Option<Value> = None;
+        let read = |answer: Value| {
+            check_form(form.as_ref(), &answer).map_err(Read::Unfit)?;
+            (self.read)(answer)
+        };
+        if cx.rounds().is_some_and(|rounds| rounds.is_computing_here()) {
+            return Err(InputError(Kind::InsideOnce));
+        }
         cx.require(&(self.needs)(&params)).await?;
         if cx.era() == Era::Legacy {
-            let params = legacy(params, cx.version());
+            let params = legacy(params, cx.version())?;
             let mut call = cx.request_raw::<Value>(self.method, &params);
             if let Some(timeout) = self.timeout {
                 call = call.timeout(timeout);
@@ -359,7 +392,7 @@ impl<T> Asking<T> {
             let answer = call
                 .await
                 .map_err(|error| InputError(Kind::Failed(error)))?;
-            return (self.read)(answer).map_err(InputError::from);
+            return read(answer).map_err(InputError::from);
         }
         let Some(rounds) = cx.rounds() else {
             return Err(InputError(Kind::NotHere));
@@ -368,11 +401,9 @@ impl<T> Asking<T> {
         let question = question.map_err(InputError::unwritten)?;
         let name = self.name.clone();
         let answer = rounds.answer(self.name, question).await;
-        let answer = answer.map_err(|why| match why {
-            NoAnswer::RunOver => InputError(Kind::Over),
-            NoAnswer::InsideOnce => InputError(Kind::InsideOnce),
-        })?;
-        match (self.read)(answer) {
+        // Whoever asked in another task, or in another round, gets none.
+        let answer = answer.ok_or(InputError(Kind::Over))?;
+        match read(answer) {
             Ok(answer) => Ok(answer),
             Err(Read::Answer(kind)) => Err(InputError(kind)),
             // The client has sent it with its request, so that is what is wrong.

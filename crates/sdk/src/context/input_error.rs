@@ -27,6 +27,7 @@ pub(crate) enum Kind {
     Failed(Error),
     Unfit(String),
     Form(String),
+    BadQuestion(String),
     Unwritten(serde_json::Error),
     Refused(ErrorObject),
     Over,
@@ -65,6 +66,10 @@ impl InputError {
         Self(Kind::Form(problem))
     }
 
+    pub(crate) fn bad_question(problem: String) -> Self {
+        Self(Kind::BadQuestion(problem))
+    }
+
     pub(crate) fn failed(error: Error) -> Self {
         Self(Kind::Failed(error))
     }
@@ -79,6 +84,7 @@ impl fmt::Display for InputError {
             Kind::Failed(_) => f.write_str("the client could not be asked"),
             Kind::Unfit(problem) => write!(f, "the client's answer does not fit: {problem}"),
             Kind::Form(problem) => write!(f, "this type cannot be a form: {problem}"),
+            Kind::BadQuestion(problem) => write!(f, "this cannot be asked: {problem}"),
             Kind::Unwritten(_) => f.write_str("this cannot be written as JSON"),
             Kind::Refused(error) => write!(f, "refused: {error}"),
             Kind::Over => f.write_str("the request, or this round of it, is over"),

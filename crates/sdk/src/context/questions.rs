@@ -6,6 +6,8 @@ use belay_protocol::types::{
 };
 use serde_json::Value;
 
+use super::InputError;
+
 /// What a client must be able to do to be asked this.
 pub(super) fn needs(method: &str) -> fn(&Value) -> ClientCapabilities {
     match method {
@@ -23,6 +25,10 @@ pub(super) fn needs(method: &str) -> fn(&Value) -> ClientCapabilities {
             let mut sampling = SamplingCapability::new();
             if params.get("tools").is_some() || params.get("toolChoice").is_some() {
                 sampling.tools = Some(Extra::new());
+            }
+            let context = params.get("includeContext").and_then(Value::as_str);
+            if context.is_some_and(|context| context != "none") {
+                sampling.context = Some(Extra::new());
             }
             let mut needed = ClientCapabilities::new();
             needed.sampling = Some(sampling);
@@ -48,7 +54,9 @@ pub(super) fn missing(
     if let Some(sampling) = &needed.sampling {
         let declared = declared.sampling.as_ref();
         let tools = sampling.tools.is_none() || declared.is_some_and(|it| it.tools.is_some());
-        if declared.is_none() || !tools {
+        let has_context = declared.is_some_and(|it| it.context.is_some());
+        let context = sampling.context.is_none() || has_context;
+        if declared.is_none() || !tools || !context {
             missing.sampling = Some(sampling.clone());
         }
     }
@@ -81,7 +89,7 @@ pub(super) fn names(missing: &ClientCapabilities) -> Vec<String> {
 }
 
 /// Older revisions have no modes, and the one that has them names each visit.
-pub(super) fn legacy(mut params: Value, version: ProtocolVersion) -> Value {
+pub(super) fn legacy(mut params: Value, version: ProtocolVersion) -> Result<Value, InputError> {
     if let Some(params) = params.as_object_mut() {
         match params.get("mode").and_then(Value::as_str) {
             Some("form") if !version.has_elicitation_modes() => {
@@ -90,24 +98,30 @@ pub(super) fn legacy(mut params: Value, version: ProtocolVersion) -> Value {
                 let fields = fields.and_then(|schema| schema.get_mut("properties"));
                 for field in fields.and_then(Value::as_object_mut).into_iter().flatten() {
                     if let Some(field) = field.1.as_object_mut() {
-                        plain_field(field);
+                        plain_field(field)?;
                     }
                 }
             }
-            Some("url") => {
-                let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                let id = params.entry("elicitationId");
-                id.or_insert_with(|| format!("elicitation-{number}").into());
+            Some("url") if !params.contains_key("elicitationId") => {
+                let mut id = [0; 16];
+                getrandom::fill(&mut id)
+                    .map_err(|error| InputError::unwritten(serde::ser::Error::custom(error)))?;
+                let id = u128::from_be_bytes(id);
+                params.insert("elicitationId".into(), format!("{id:032x}").into());
             }
             _ => {}
         }
     }
-    params
+    Ok(params)
 }
 
 /// A field as 2025-06-18 knows it: choices have names beside them, and only a yes or no can be
 /// proposed.
-fn plain_field(field: &mut serde_json::Map<String, Value>) {
+fn plain_field(field: &mut serde_json::Map<String, Value>) -> Result<(), InputError> {
+    if field.get("type").and_then(Value::as_str) == Some("array") {
+        let problem = "this client's revision of the protocol has no field for several choices";
+        return Err(InputError::bad_question(problem.into()));
+    }
     if let Some(Value::Array(options)) = field.shift_remove("oneOf") {
         let member = |name: &str| -> Value {
             let members = options.iter().filter_map(|option| option.get(name));
@@ -120,6 +134,5 @@ fn plain_field(field: &mut serde_json::Map<String, Value>) {
     if field.get("type").and_then(Value::as_str) != Some("boolean") {
         field.shift_remove("default");
     }
+    Ok(())
 }
-
-static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);

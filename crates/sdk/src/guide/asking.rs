@@ -26,7 +26,8 @@
 //! In the legacy era the question is a request to the client. In the modern one the handler's request
 //! is answered with the question, and the client makes it again with the answer. So **the handler is
 //! run again, from its start**: what it did before it asked is done again, and nothing of it is left
-//! in between. [`Context::once`](crate::Context::once) is for what costs, or must not be done twice.
+//! in between. [`Context::once`](crate::Context::once) is for what costs, or should not be
+//! done again in each round.
 //! What is known so far travels with the client, sealed: it can neither read nor change it, and it is
 //! good for the same caller, the same request and a quarter of an hour
 //! ([`RequestState`](crate::RequestState); servers that share a key can go on for each other).

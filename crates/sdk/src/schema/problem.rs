@@ -144,7 +144,7 @@ impl<'c, 's> Problem<'c, 's> {
             }
         }
         // Options within options would make a long story.
-        if self.in_options || parts.len() > OPTIONS {
+        if self.in_options || parts.len() > OPTIONS || parts.is_empty() {
             return Ok(format!("{found} fits none of {} options", parts.len()));
         }
         self.in_options = true;

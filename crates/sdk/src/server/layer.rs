@@ -32,7 +32,7 @@ use crate::driver::LayerFuture;
 ///         Box::pin(async move {
 ///             match cx.meta().get::<String>("example.com/user") {
 ///                 Ok(Some(name)) => cx.insert(User(name)),
-///                 _ => return Err(ErrorObject::new(-32000, "who are you?")),
+///                 _ => return Err(ErrorObject::new(4001, "who are you?")),
 ///             }
 ///             next.run().await
 ///         })

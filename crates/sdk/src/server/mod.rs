@@ -6,7 +6,6 @@ mod caching;
 mod catalogue;
 mod changes;
 mod completion;
-mod contents;
 mod failure;
 mod layer;
 mod listen;
@@ -23,7 +22,6 @@ mod steps;
 mod strings;
 mod tool_error;
 mod tools;
-mod uri_template;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -49,20 +47,20 @@ pub use books::Books;
 pub(crate) use books::Entry;
 pub use caching::{CacheHint, Caching};
 pub use completion::Typed;
-pub use contents::{Contents, IntoContents};
 pub use failure::Failure;
 pub use layer::{Next, ServerLayer};
 pub use prompts::{IntoPrompt, Prompt, Prompts};
 pub use reply::{IntoToolResult, Json};
-pub use resources::{Resource, ResourceTemplate, Resources};
-pub(crate) use rounds::{NoAnswer, Rounds};
+pub use resources::{
+    BadTemplate, Contents, IntoContents, Resource, ResourceTemplate, Resources, UriTemplate,
+};
+pub(crate) use rounds::Rounds;
 pub use rounds::{RequestState, StateKey};
 pub(crate) use service::Service;
 pub(crate) use standing::Standing;
-pub use steps::{Questions, Round, Step};
+pub use steps::{Question, Questions, Round, Step};
 pub use tool_error::ToolError;
 pub use tools::{Tool, Tools};
-pub use uri_template::{BadTemplate, UriTemplate};
 
 use changes::Changes;
 

@@ -54,11 +54,28 @@ impl<S> Round<S> {
     }
 
     /// Any answer, as it came.
-    pub fn answer<R: Typed>(&self, name: &str) -> Option<Result<R::Result, InputError>> {
+    pub fn answer<R: Question>(&self, name: &str) -> Option<Result<R::Result, InputError>> {
         let answer = self.answers.get(name)?.clone();
         let answer = serde_json::from_value(answer);
         Some(answer.map_err(|error| InputError::unfit(error.to_string())))
     }
+}
+
+/// What can be asked: [`Elicit`], [`CreateMessage`] and [`ListRoots`], and nothing else.
+pub trait Question: Typed + sealed::Sealed {}
+
+impl Question for Elicit {}
+impl Question for CreateMessage {}
+impl Question for ListRoots {}
+
+mod sealed {
+    use super::{CreateMessage, Elicit, ListRoots};
+
+    pub trait Sealed {}
+
+    impl Sealed for Elicit {}
+    impl Sealed for CreateMessage {}
+    impl Sealed for ListRoots {}
 }
 
 /// How a round ends.
@@ -98,7 +115,10 @@ impl<S> Questions<S> {
 
     /// Asks the model.
     pub fn sample(self, name: &str, params: &CreateMessageParams) -> Self {
-        self.ask::<CreateMessage>(name, params)
+        match params.check_tool_use() {
+            Ok(()) => self.ask::<CreateMessage>(name, params),
+            Err(problem) => self.failed(InputError::bad_question(problem)),
+        }
     }
 
     /// Asks which folders matter.
@@ -107,7 +127,7 @@ impl<S> Questions<S> {
     }
 
     /// Asks anything of these.
-    pub fn ask<R: Typed>(mut self, name: &str, params: &R::Params) -> Self {
+    pub fn ask<R: Question>(mut self, name: &str, params: &R::Params) -> Self {
         match InputRequest::of::<R>(params) {
             Ok(question) => {
                 self.questions.insert(name, question);
@@ -224,7 +244,7 @@ async fn ask<S: Serialize>(
     }
     let mut running = Vec::new();
     for (name, question) in questions {
-        running.push((name, cx.ask_legacy(&question)));
+        running.push((name, cx.ask_legacy(&question)?));
     }
     // A handler that asks nothing, again and again, lets others have their turn.
     tokio::task::yield_now().await;

@@ -53,6 +53,8 @@ pub struct Tool {
     /// What arguments are held against.
     #[cfg(feature = "validate")]
     schema: Option<Arc<Result<crate::Schema, crate::BadSchema>>>,
+    #[cfg(feature = "validate")]
+    output: Option<Arc<Result<crate::Schema, crate::BadSchema>>>,
 }
 
 type Handler = Arc<dyn Fn(Context, RawJson) -> BoxFuture<CallToolResult> + Send + Sync>;
@@ -109,6 +111,8 @@ impl Tool {
             mirrored: Mirrored::default(),
             #[cfg(feature = "validate")]
             schema: None,
+            #[cfg(feature = "validate")]
+            output: None,
         }
     }
 
@@ -140,7 +144,8 @@ impl Tool {
 
     /// The JSON Schema of its arguments, in the place of the one that was made from their type. Its
     /// root is of type `object`.
-    pub fn input_schema(mut self, schema: Map<String, Value>) -> Self {
+    pub fn input_schema(mut self, mut schema: Map<String, Value>) -> Self {
+        schema.entry("type").or_insert_with(|| "object".into());
         self.description.input_schema = schema;
         self
     }
@@ -218,7 +223,38 @@ impl Tool {
         if let Some(timeout) = self.timeout {
             cx.set_deadline(timeout, self.timed_out(cx, timeout));
         }
-        Ok((self.handler)(cx.clone(), arguments).await)
+        let result = (self.handler)(cx.clone(), arguments).await;
+        self.check_result(&result)?;
+        Ok(result)
+    }
+
+    /// A tool gives what it says that it gives.
+    fn check_result(&self, result: &CallToolResult) -> Result<(), ErrorObject> {
+        if self.description.output_schema.is_none() || result.is_error == Some(true) {
+            return Ok(());
+        }
+        let problem = match &result.structured_content {
+            None => Some("it gave no structured content".to_owned()),
+            #[cfg(feature = "validate")]
+            Some(content) => match self.output.as_deref() {
+                Some(Ok(schema)) => schema.check(content).err().map(|unfit| unfit.to_string()),
+                Some(Err(error)) => Some(error.to_string()),
+                None => None,
+            },
+            #[cfg(not(feature = "validate"))]
+            Some(_) => None,
+        };
+        let Some(problem) = problem else {
+            return Ok(());
+        };
+        let tool = &self.description.name;
+        tracing::error!(
+            tool,
+            problem,
+            "a tool did not give what its output schema says"
+        );
+        let problem = format!("{tool:?} did not give what its output schema says: {problem}");
+        Err(ErrorObject::new(error_code::INTERNAL_ERROR, problem))
     }
 
     /// What the caller gets in the handler's stead.
@@ -288,7 +324,7 @@ fn read(params: Option<&RawJson>) -> Result<(RawJson, RawJson), ErrorObject> {
 /// The schema of arguments. `()` and the like have no object schema; the protocol wants one.
 fn arguments_schema<A: JsonSchema>() -> Map<String, Value> {
     let mut schema = schema_of::<A>(Contract::Deserialize);
-    if schema.get("type") != Some(&"object".into()) && !schema.contains_key("$ref") {
+    if schema.get("type") != Some(&"object".into()) {
         schema.insert("type".into(), "object".into());
     }
     schema
@@ -326,13 +362,17 @@ impl Tools {
         }
         #[cfg(feature = "validate")]
         {
-            let schema = Value::Object(tool.description.input_schema.clone());
-            let schema = crate::Schema::compile(&schema);
-            if let Err(error) = &schema {
-                let tool = &tool.description.name;
-                tracing::error!(tool, %error, "this tool cannot be called");
-            }
-            tool.schema = Some(Arc::new(schema));
+            let compile = |schema: &Map<String, Value>| {
+                let schema = crate::Schema::compile(&Value::Object(schema.clone()));
+                if let Err(error) = &schema {
+                    let tool = &tool.description.name;
+                    tracing::error!(tool, %error, "this tool cannot be called");
+                }
+                Some(Arc::new(schema))
+            };
+            let input = compile(&tool.description.input_schema);
+            let output = tool.description.output_schema.as_ref().and_then(compile);
+            (tool.schema, tool.output) = (input, output);
         }
         self.catalogue.add(tool);
     }

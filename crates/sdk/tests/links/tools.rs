@@ -320,7 +320,7 @@ async fn results_are_held_against_the_schema_that_was_listed() {
         "name": "odd", "inputSchema": { "type": "object" }, "outputSchema": { "$ref": "elsewhere" }
     });
     let page = json!({ "resultType": "complete", "tools": [tool, odd] });
-    peer.answer(&asked, page).await;
+    peer.answer(&asked, page.clone()).await;
     listing.await.unwrap().unwrap();
     for (tool, result, good) in [
         (
@@ -346,6 +346,11 @@ async fn results_are_held_against_the_schema_that_was_listed() {
         let mut answer = result.clone();
         answer["resultType"] = "complete".into();
         peer.answer(&asked, answer).await;
+        if !good {
+            // It may have changed.
+            let asked = peer.expect("tools/list").await;
+            peer.answer(&asked, page.clone()).await;
+        }
         match call.await.unwrap() {
             Ok(_) => assert!(good, "{result}"),
             Err(error) => {
@@ -354,4 +359,14 @@ async fn results_are_held_against_the_schema_that_was_listed() {
             }
         }
     }
+    // One that has changed is looked at again.
+    let call = tokio::spawn(client.call_tool("odd", json!({})).start());
+    let asked = peer.expect("tools/call").await;
+    let answer = json!({ "resultType": "complete", "content": [], "structuredContent": {} });
+    peer.answer(&asked, answer).await;
+    let asked = peer.expect("tools/list").await;
+    let tool = json!({ "name": "odd", "inputSchema": { "type": "object" }, "outputSchema": {} });
+    peer.answer(&asked, json!({ "resultType": "complete", "tools": [tool] }))
+        .await;
+    assert!(call.await.unwrap().is_ok());
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::types::{Extra, Named, Request, ResultType};
+use crate::types::{CallTool, Extra, GetPrompt, Named, ReadResource, Request, ResultType};
 
 record! {
     /// A result that is none yet: the request is made again once the client has what is asked for.
@@ -27,6 +27,22 @@ record! {
             /// What the server wants back, as it is.
             request_state: String = "requestState",
         }
+    }
+}
+
+impl InputRequiredResult {
+    /// Whether a request of this method may be answered so.
+    ///
+    /// ```
+    /// use belay_protocol::types::modern::InputRequiredResult;
+    /// assert!(InputRequiredResult::may_answer("tools/call"));
+    /// assert!(!InputRequiredResult::may_answer("tools/list"));
+    /// ```
+    pub fn may_answer(method: &str) -> bool {
+        matches!(
+            method,
+            CallTool::METHOD | GetPrompt::METHOD | ReadResource::METHOD
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jsonschema::{Draft, PatternOptions};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestError, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 use serde_json::{Map, Value, json};
 
 use super::super::Schema;
@@ -168,13 +168,25 @@ fn documents() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Holds many values against many schemas, ours changed by `change`.
-fn compare(cases: u32, change: fn(&mut Schema)) -> Result<(), String> {
-    let mut runner = TestRunner::new(Config {
+/// The same cases each time, unless `BELAY_SEED` says otherwise.
+fn runner(cases: u32) -> TestRunner {
+    let config = Config {
         cases,
         failure_persistence: None,
+        max_shrink_iters: 500,
         ..Config::default()
-    });
+    };
+    let seed = std::env::var("BELAY_SEED").ok();
+    let seed: u64 = seed.and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    TestRunner::new_with_rng(config, random)
+}
+
+/// Holds many values against many schemas, ours changed by `change`.
+fn compare(cases: u32, change: fn(&mut Schema)) -> Result<(), String> {
+    let mut runner = runner(cases);
     let pairs = (documents(), prop::collection::vec(values(), 8));
     let result = runner.run(&pairs, |(document, values)| {
         let oracle = jsonschema::options()
@@ -201,6 +213,113 @@ fn compare(cases: u32, change: fn(&mut Schema)) -> Result<(), String> {
         Err(TestError::Fail(reason, _)) => Err(reason.to_string()),
         Err(TestError::Abort(reason)) => Err(format!("aborted: {reason}")),
     }
+}
+
+/// Keywords with anything in them, references and identifiers among them.
+fn anything() -> impl Strategy<Value = Value> {
+    const KEYWORDS: &[&str] = &[
+        "$anchor",
+        "$defs",
+        "$dynamicAnchor",
+        "$dynamicRef",
+        "$id",
+        "$recursiveAnchor",
+        "$recursiveRef",
+        "$ref",
+        "$schema",
+        "additionalItems",
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "const",
+        "contains",
+        "definitions",
+        "dependencies",
+        "dependentRequired",
+        "dependentSchemas",
+        "else",
+        "enum",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "id",
+        "if",
+        "items",
+        "maxContains",
+        "maxItems",
+        "maxLength",
+        "maximum",
+        "minContains",
+        "minItems",
+        "minLength",
+        "minimum",
+        "multipleOf",
+        "not",
+        "oneOf",
+        "pattern",
+        "patternProperties",
+        "prefixItems",
+        "properties",
+        "propertyNames",
+        "required",
+        "then",
+        "type",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "uniqueItems",
+        "a",
+        "b",
+    ];
+    const TEXTS: &[&str] = &[
+        "#",
+        "#a",
+        "#/$defs/a",
+        "#/a/0",
+        "a",
+        "a#b",
+        "http://a/b",
+        "string",
+        "array",
+        "^a[\\w-z]",
+        "(",
+        "%zz",
+        "#/%7E",
+        "http://json-schema.org/draft-07/schema#",
+        "https://json-schema.org/draft/2019-09/schema",
+        "http://json-schema.org/draft-04/schema",
+    ];
+    let leaf = prop_oneof![
+        prop::sample::select(TEXTS).prop_map(Value::from),
+        values(),
+        Just(json!({})),
+        Just(json!(1e300)),
+        Just(json!(-1)),
+    ];
+    leaf.prop_recursive(5, 60, 5, |inner| {
+        let keyword = prop::sample::select(KEYWORDS).prop_map(str::to_owned);
+        prop_oneof![
+            1 => prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            4 => prop::collection::vec((keyword, inner), 0..5).prop_map(object),
+        ]
+    })
+}
+
+/// Whatever a schema looks like: it is refused, or holds values, and nothing falls over.
+#[test]
+fn anything_can_come_as_a_schema() {
+    let mut runner = runner(5 * cases());
+    let compiled = std::cell::Cell::new(0);
+    let result = runner.run(&(anything(), anything()), |(schema, value)| {
+        if let Ok(schema) = Schema::compile(&schema) {
+            compiled.set(compiled.get() + 1);
+            if let Err(unfit) = schema.check(&value) {
+                prop_assert!(!unfit.to_string().is_empty());
+            }
+        }
+        Ok(())
+    });
+    result.unwrap_or_else(|problem| panic!("{problem}"));
+    // Else it would try nothing.
+    assert!(compiled.get() > cases(), "{} could be used", compiled.get());
 }
 
 fn cases() -> u32 {

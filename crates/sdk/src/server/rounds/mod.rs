@@ -19,6 +19,7 @@
 mod digest;
 mod seal;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -48,15 +49,6 @@ pub(crate) struct Rounds {
     over: CancellationToken,
 }
 
-/// Why there is no answer.
-#[derive(Debug)]
-pub(crate) enum NoAnswer {
-    /// The run that asked is over, and with it the request, or this round of it.
-    RunOver,
-    /// What asks is to be computed once, and would be computed again in the next round.
-    InsideOnce,
-}
-
 #[derive(Default)]
 struct Inner {
     memory: Memory,
@@ -70,8 +62,6 @@ struct Inner {
     names: BTreeSet<String>,
     /// What is being computed, which must not be computed twice: the round does not end before.
     computing: BTreeSet<String>,
-    /// That is what runs at this moment.
-    polling_once: bool,
     /// A round that can be seen is over, with questions or without.
     step_over: bool,
     /// The request ends so, whatever its handler does.
@@ -123,21 +113,21 @@ impl Rounds {
         &self,
         name: Option<String>,
         question: InputRequest,
-    ) -> Result<Value, NoAnswer> {
-        let answer = {
-            let mut inner = self.lock();
-            if inner.polling_once {
-                return Err(NoAnswer::InsideOnce);
-            }
-            inner.answer(name, question)
-        };
-        match answer {
-            Some(answer) => Ok(answer),
-            None => {
-                self.over.cancelled().await;
-                Err(NoAnswer::RunOver)
-            }
+    ) -> Option<Value> {
+        let answer = self.lock().answer(name, question);
+        if answer.is_none() {
+            self.over.cancelled().await;
         }
+        answer
+    }
+
+    /// Whether whoever asks this is part of what is computed once: other tasks may compute elsewhere.
+    pub(crate) fn is_computing_here(&self) -> bool {
+        COMPUTING.get() == Some(self.address())
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(&self.inner).addr()
     }
 
     /// Ends the request, whatever its handler does.
@@ -325,6 +315,11 @@ impl Inner {
     }
 }
 
+thread_local! {
+    /// For which request something is being computed on this thread at this moment.
+    static COMPUTING: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
 /// Something that is being computed. If this is dropped, somebody else may.
 pub(crate) struct Computing<'a> {
     rounds: &'a Rounds,
@@ -336,8 +331,8 @@ impl Computing<'_> {
     pub(crate) async fn run<T>(&self, compute: impl Future<Output = T>) -> T {
         let mut compute = pin!(compute);
         poll_fn(|task| {
-            let before = std::mem::replace(&mut self.rounds.lock().polling_once, true);
-            let _after = OnDrop(|| self.rounds.lock().polling_once = before);
+            let before = COMPUTING.replace(Some(self.rounds.address()));
+            let _after = OnDrop(|| COMPUTING.set(before));
             compute.as_mut().poll(task)
         })
         .await

@@ -29,6 +29,24 @@ pub(super) async fn people_say_no_or_go_away(it: Connected) {
     }
 }
 
+/// A client that can looks first: what does not fit the form is not sent.
+#[cfg(feature = "validate")]
+pub(super) async fn answers_that_do_not_fit(it: Connected) {
+    let met = it.client.call_tool("meet", json!({ "text": "wrong" }));
+    let said = match it.wire.era() {
+        Era::Legacy => text(&met.await.unwrap()),
+        Era::Modern => {
+            let error = met.await.unwrap_err();
+            format!("{error}: {}", std::error::Error::source(&error).unwrap())
+        }
+    };
+    assert!(
+        said.contains("the answer does not fit the form: "),
+        "{said}"
+    );
+}
+
+#[cfg(not(feature = "validate"))]
 pub(super) async fn answers_that_do_not_fit(it: Connected) {
     let met = it
         .client

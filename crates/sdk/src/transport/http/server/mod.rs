@@ -21,6 +21,7 @@ mod listener;
 mod metrics;
 mod patience;
 mod refusal;
+mod said;
 mod service;
 mod session;
 mod shared;

@@ -2,7 +2,7 @@
 
 use belay_protocol::types::ResourceContents;
 
-use super::failure::Failure;
+use crate::server::failure::Failure;
 
 /// What a handler of a resource gave.
 #[derive(Debug)]
@@ -21,9 +21,10 @@ impl Contents {
             let mut contents = match content {
                 Content::Text(text) => ResourceContents::text(uri, text),
                 Content::Bytes(bytes) => ResourceContents::bytes(uri, bytes),
-                Content::Whole(contents) => return *contents,
+                Content::Whole(contents) => *contents,
             };
-            contents.mime_type = mime_type.map(str::to_owned);
+            let kind = || mime_type.map(str::to_owned);
+            contents.mime_type = contents.mime_type.or_else(kind);
             contents
         };
         self.0.into_iter().map(whole).collect()

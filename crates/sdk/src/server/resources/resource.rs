@@ -1,0 +1,135 @@
+//! One thing that can be read.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belay_protocol::types::{Annotations, CacheScope, Icon, Resource as Description};
+
+use super::Running;
+use super::contents::IntoContents;
+use crate::context::Context;
+use crate::server::caching::CacheHint;
+use crate::server::catalogue::Offer;
+
+/// Something that can be read.
+///
+/// ```
+/// use belay::{Context, Failure, Resource};
+///
+/// let readme = Resource::text("file:///README.md", "readme", "# Orders").mime_type("text/markdown");
+/// let config = Resource::new("file:///config", "config", |_cx: Context| async {
+///     Ok::<_, Failure>(std::fs::read("/etc/orders.conf")?)
+/// });
+/// ```
+///
+/// A handler gives a `String` for text, a `Vec<u8>` for bytes, `ResourceContents` of its own or
+/// several, an `Option` of one of these, which is not found if there is none, or a `Result` with a
+/// [`Failure`](crate::Failure).
+#[derive(Clone)]
+#[must_use = "a resource does nothing until a server offers it"]
+pub struct Resource {
+    pub(super) description: Description,
+    pub(super) handler: Handler,
+    pub(super) hint: Option<CacheHint>,
+}
+
+type Handler = Arc<dyn Fn(Context) -> Running + Send + Sync>;
+
+impl Resource {
+    /// A resource from its URI, its name and its handler.
+    pub fn new<F, Fut, R>(uri: impl Into<String>, name: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = R> + Send + 'static,
+        R: IntoContents,
+    {
+        let handler: Handler = Arc::new(move |cx| {
+            let running = handler(cx);
+            Box::pin(async move { running.await.into_contents() })
+        });
+        Self {
+            description: Description::new(uri, name),
+            handler,
+            hint: None,
+        }
+    }
+
+    /// A text that stays as it is.
+    pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Self {
+        let text: String = text.into();
+        let size = text.len() as u64;
+        let mut resource = Self::new(uri, name, move |_| std::future::ready(text.clone()));
+        resource.description.size = Some(size);
+        resource.mime_type("text/plain")
+    }
+
+    /// Bytes that stay as they are.
+    pub fn bytes(
+        uri: impl Into<String>,
+        name: impl Into<String>,
+        bytes: impl Into<Vec<u8>>,
+    ) -> Self {
+        let bytes: Vec<u8> = bytes.into();
+        let size = bytes.len() as u64;
+        let mut resource = Self::new(uri, name, move |_| std::future::ready(bytes.clone()));
+        resource.description.size = Some(size);
+        resource
+    }
+
+    /// What is in it, for the model.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description.description = Some(description.into());
+        self
+    }
+
+    /// Its name, for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.description.title = Some(title.into());
+        self
+    }
+
+    /// Its type. What the handler gives is of that type, unless it says otherwise.
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.description.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// How many bytes it has.
+    pub fn size(mut self, size: u64) -> Self {
+        self.description.size = Some(size);
+        self
+    }
+
+    /// What it looks like.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.description.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// For whom it is, and how much it matters.
+    pub fn annotations(mut self, change: impl FnOnce(&mut Annotations)) -> Self {
+        let annotations = &mut self.description.annotations;
+        change(annotations.get_or_insert_with(Annotations::new));
+        self
+    }
+
+    /// How long what was read may be kept, and by whom. Not at all, unless it is said here or for
+    /// the server.
+    pub fn cache(mut self, span: Duration, scope: CacheScope) -> Self {
+        self.hint = Some(CacheHint::new(span, scope));
+        self
+    }
+}
+
+impl Offer for Resource {
+    fn key(&self) -> &str {
+        &self.description.uri
+    }
+}
+
+impl std::fmt::Debug for Resource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Resource").field(&self.key()).finish()
+    }
+}

@@ -1,0 +1,155 @@
+//! Many things that can be read, by one pattern.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belay_protocol::types::{Annotations, CacheScope, Icon, ResourceTemplate as Description};
+use serde::de::DeserializeOwned;
+
+use super::Running;
+use super::contents::IntoContents;
+use super::uri_template::UriTemplate;
+use crate::context::Context;
+use crate::server::caching::CacheHint;
+use crate::server::catalogue::Offer;
+use crate::server::completion::{Completer, Completers, Typed};
+use crate::server::failure::Failure;
+use crate::server::strings;
+
+/// Many things that can be read, by one pattern.
+///
+/// ```
+/// use belay::{Context, ResourceTemplate};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Which { id: u64 }
+///
+/// let orders = ResourceTemplate::new(
+///     "orders://{id}",
+///     "orders",
+///     |_cx: Context, which: Which| async move { format!("order {}", which.id) },
+/// )
+/// .mime_type("text/plain")
+/// .complete("id", |_cx, typed| async move { [format!("{}1", typed.value)] });
+/// ```
+///
+/// The variables of the pattern are the fields of what the handler takes; see
+/// [`UriTemplate`](crate::UriTemplate) for patterns. What does not fit its type is not found.
+#[derive(Clone)]
+#[must_use = "a template does nothing until a server offers it"]
+pub struct ResourceTemplate {
+    pub(super) description: Description,
+    pub(super) template: UriTemplate,
+    pub(super) handler: Handler,
+    pub(super) completers: Completers,
+    pub(super) hint: Option<CacheHint>,
+}
+
+type Handler = Arc<dyn Fn(Context, Variables) -> Running + Send + Sync>;
+
+/// What stands in the places of a pattern's variables.
+pub(super) type Variables = Vec<(String, String)>;
+
+impl ResourceTemplate {
+    /// A template from its pattern, its name and its handler.
+    ///
+    /// # Panics
+    ///
+    /// If the pattern cannot be used: see [`UriTemplate`](crate::UriTemplate).
+    #[track_caller]
+    pub fn new<V, F, Fut, R>(pattern: &str, name: impl Into<String>, handler: F) -> Self
+    where
+        V: DeserializeOwned,
+        F: Fn(Context, V) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = R> + Send + 'static,
+        R: IntoContents,
+    {
+        let template: UriTemplate = match pattern.parse() {
+            Ok(template) => template,
+            Err(error) => panic!("{error}"),
+        };
+        let handler: Handler = Arc::new(move |cx, variables| {
+            let named = variables.iter();
+            let named = named.map(|(name, value)| (name.as_str(), value.as_str().into()));
+            match strings::decode(named) {
+                Ok(variables) => {
+                    let running = handler(cx, variables);
+                    Box::pin(async move { running.await.into_contents() })
+                }
+                Err(_) => Box::pin(std::future::ready(Err(Failure::not_found()))),
+            }
+        });
+        Self {
+            description: Description::new(pattern, name),
+            template,
+            handler,
+            completers: Completers::default(),
+            hint: None,
+        }
+    }
+
+    /// What is in them, for the model.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description.description = Some(description.into());
+        self
+    }
+
+    /// Its name, for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.description.title = Some(title.into());
+        self
+    }
+
+    /// Their type, if all have the same.
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.description.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// What they look like.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.description.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// For whom they are, and how much they matter.
+    pub fn annotations(mut self, change: impl FnOnce(&mut Annotations)) -> Self {
+        let annotations = &mut self.description.annotations;
+        change(annotations.get_or_insert_with(Annotations::new));
+        self
+    }
+
+    /// How long what was read may be kept, and by whom. Not at all, unless it is said here or for
+    /// the server.
+    pub fn cache(mut self, span: Duration, scope: CacheScope) -> Self {
+        self.hint = Some(CacheHint::new(span, scope));
+        self
+    }
+
+    /// Says what a variable could be, while somebody types it.
+    pub fn complete<F, Fut, I>(mut self, variable: impl Into<String>, completer: F) -> Self
+    where
+        F: Fn(Context, Typed) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = I> + Send + 'static,
+        I: IntoIterator,
+        I::Item: Into<String>,
+    {
+        self.completers.add(variable, Completer::new(completer));
+        self
+    }
+}
+
+impl Offer for ResourceTemplate {
+    fn key(&self) -> &str {
+        self.template.as_str()
+    }
+}
+
+impl std::fmt::Debug for ResourceTemplate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ResourceTemplate")
+            .field(&self.key())
+            .finish()
+    }
+}

@@ -1,0 +1,147 @@
+//! What a message says of itself, and what its headers say.
+
+use belay_protocol::jsonrpc::{DecodeError, Message, RawJson};
+use belay_protocol::types::legacy::Initialize;
+use belay_protocol::types::{CallTool, Era, ProtocolVersion, Request as _, meta_key};
+use http::StatusCode;
+use http::header::HeaderMap;
+
+use super::super::headers::{self, single};
+use super::refusal::Refusal;
+use crate::server::Tools;
+
+/// What decides who serves a message.
+pub(super) enum Kind {
+    /// It says so itself, or its header does.
+    Modern,
+    /// It opens a session.
+    Initialize,
+    /// It names a session.
+    Session,
+    /// It says nothing.
+    Alone,
+}
+
+impl Kind {
+    pub(super) fn of(
+        headers: &HeaderMap,
+        message: &Result<Message, DecodeError>,
+        said: &Said,
+    ) -> Self {
+        if said.version.is_some() {
+            return Self::Modern;
+        }
+        if headers.contains_key(headers::SESSION_ID) && !says_modern(headers) {
+            return Self::Session;
+        }
+        if is_initialize(message) {
+            return Self::Initialize;
+        }
+        match says_modern(headers) {
+            true => Self::Modern,
+            false => Self::Alone,
+        }
+    }
+}
+
+pub(super) fn is_initialize(message: &Result<Message, DecodeError>) -> bool {
+    matches!(message, Ok(Message::Request(request)) if request.method == *Initialize::METHOD)
+}
+
+/// What a request says of itself, that its headers may have to say, too.
+#[derive(Default)]
+pub(super) struct Said {
+    /// The revision that it names in its `_meta`.
+    version: Option<RawJson>,
+    /// The tool, prompt or resource it is about.
+    name: Option<RawJson>,
+}
+
+impl Said {
+    pub(super) fn by(message: &Result<Message, DecodeError>) -> Self {
+        let Ok(Message::Request(request)) = message else {
+            return Self::default();
+        };
+        let Some(params) = &request.params else {
+            return Self::default();
+        };
+        let (meta, name) = match headers::named_by(&request.method) {
+            Some(field) => {
+                let [meta, name] = params.fields(["_meta", field]);
+                (meta, name)
+            }
+            None => (params.field("_meta"), None),
+        };
+        Self {
+            version: meta.and_then(|meta| meta.field(meta_key::PROTOCOL_VERSION)),
+            name,
+        }
+    }
+}
+
+/// Whether the header names a revision that is not a legacy one.
+fn says_modern(headers: &HeaderMap) -> bool {
+    let Ok(Some(version)) = single(headers, &headers::PROTOCOL_VERSION) else {
+        return false;
+    };
+    let known: Option<ProtocolVersion> = version.parse().ok();
+    known.is_none_or(|version| version.era() == Era::Modern)
+}
+
+/// The legacy revision that the header names, if it names one.
+pub(super) fn check_version(headers: &HeaderMap) -> Result<Option<ProtocolVersion>, Refusal> {
+    let refused = |problem: &str| Refusal::new(StatusCode::BAD_REQUEST, problem);
+    match single(headers, &headers::PROTOCOL_VERSION) {
+        Ok(None) => Ok(None),
+        Ok(Some(version)) => match version.parse() {
+            Ok(version) if ProtocolVersion::era(version) == Era::Legacy => Ok(Some(version)),
+            _ => Err(refused(
+                "`MCP-Protocol-Version` names no revision that has sessions here",
+            )),
+        },
+        Err(_) => Err(refused("`MCP-Protocol-Version` must be there once")),
+    }
+}
+
+/// What the headers of a modern request say must be what its body says (2026-07-28, Server
+/// Validation): others may have acted upon the headers.
+pub(super) fn check_modern(
+    tools: &Tools,
+    headers: &HeaderMap,
+    message: &Result<Message, DecodeError>,
+    said: &Said,
+) -> Result<(), Refusal> {
+    let Ok(Message::Request(request)) = message else {
+        return Ok(());
+    };
+    let check = |header: &http::HeaderName, name: &str, body: &str| {
+        let problem = match single(headers, header) {
+            Ok(Some(value)) if header == headers::NAME => match headers::decode(value) {
+                Some(decoded) if decoded == body => return Ok(()),
+                Some(decoded) => format!("`{name}` is {decoded:?}, and in the body it is {body:?}"),
+                None => format!("`{name}` is not valid base64"),
+            },
+            Ok(Some(value)) if value == body => return Ok(()),
+            Ok(Some(value)) => format!("`{name}` is {value:?}, and in the body it is {body:?}"),
+            Ok(None) => format!("`{name}` is missing; it must be {body:?}, as in the body"),
+            Err(_) => format!("`{name}` must be there once, as plain text"),
+        };
+        Err(Refusal::mismatch(&request.id, problem))
+    };
+    // Without its own word in the body, the engine says what is missing.
+    let Some(version) = &said.version else {
+        return Ok(());
+    };
+    if let Some(version) = version.as_text() {
+        check(&headers::PROTOCOL_VERSION, "MCP-Protocol-Version", &version)?;
+    }
+    check(&headers::METHOD, "Mcp-Method", &request.method)?;
+    if let Some(name) = said.name.as_ref().and_then(RawJson::as_text) {
+        check(&headers::NAME, "Mcp-Name", &name)?;
+    }
+    if request.method == *CallTool::METHOD {
+        let checked = tools.check_headers(headers, request.params.as_ref());
+        checked.map_err(|problem| Refusal::mismatch(&request.id, problem))?;
+    }
+    Ok(())
+}
