@@ -142,8 +142,15 @@ impl Peer {
     }
 
     /// Hangs up, but goes on listening.
-    pub fn hang_up(&mut self) {
-        self.writer = None;
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, it has hung up all the same.
+    pub async fn hang_up(&mut self) {
+        if let Some(mut writer) = self.writer.take() {
+            // It may be one half of something whose other half is still there.
+            let _ = writer.shutdown().await;
+        }
     }
 
     /// Plays a modern server that a client has just connected to.

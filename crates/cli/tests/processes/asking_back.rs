@@ -131,7 +131,7 @@ async fn two_handlers_that_wait_for_the_client_when_the_pipe_closes_crash_nothin
         server.call(2, "ask", json!({ "question": "b" })).await;
         server.peer.expect("elicitation/create").await;
         server.peer.expect("elicitation/create").await;
-        server.peer.hang_up();
+        server.peer.hang_up().await;
         let (status, after, noise) = server.ended().await;
         assert_eq!(status.code(), Some(0));
         assert_eq!(noise, "");

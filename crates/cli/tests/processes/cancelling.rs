@@ -252,7 +252,7 @@ async fn strays_are_quiet() {
         server.cancel(1).await;
         server.cancel(1).await;
         server.until_active(0).await;
-        server.peer.hang_up();
+        server.peer.hang_up().await;
         let (status, _, noise) = server.ended().await;
         assert!(status.success());
         assert_eq!(noise, "");

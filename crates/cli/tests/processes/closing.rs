@@ -21,7 +21,7 @@ async fn orderly_close_end_of_input_cleans_up_five_handlers_and_exits_0() {
             server.call(id, "hang", json!({})).await;
         }
         server.until_active(5).await;
-        server.peer.hang_up();
+        server.peer.hang_up().await;
         let (status, after, noise) = server.ended().await;
         assert_eq!(status.code(), Some(0));
         assert!(after < BAR, "{after:?}");
@@ -76,7 +76,7 @@ async fn orderly_close_a_handler_with_its_token_gets_its_grace() {
         server.begin_rollback(3, 300).await;
         server.call(4, "echo", json!({ "text": "hi" })).await;
         server.peer.expect_answer(4).await;
-        server.peer.hang_up();
+        server.peer.hang_up().await;
         let (status, after, _) = server.ended().await;
         assert_eq!(status.code(), Some(0));
         assert!(after < BAR, "{after:?}");
@@ -165,7 +165,7 @@ async fn orderly_close_what_finishes_during_the_drain_is_answered() {
         let mut server = RawServer::start(mode).await;
         let slow = json!({ "to": 3, "delay_ms": 100 });
         server.call(1, "count", slow).await;
-        server.peer.hang_up();
+        server.peer.hang_up().await;
         for _ in 0..3 {
             server.peer.expect("notifications/progress").await;
         }

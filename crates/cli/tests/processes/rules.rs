@@ -317,7 +317,7 @@ async fn stops_with_its_caller_and_with_nobody_elses() {
         server.cancel(2).await;
         server.until_active(2).await;
         belay_testkit::until("it has cleaned up", || server.cleaned() == 1).await;
-        server.peer.hang_up();
+        server.peer.hang_up().await;
         let (status, _, noise) = server.ended().await;
         assert_eq!((status.code(), noise.as_str()), (Some(0), ""));
         assert_eq!(server.cleaned(), 3);

@@ -316,3 +316,67 @@ impl Request for CreateMessage {
     type Params = CreateMessageParams;
     type Result = CreateMessageResult;
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tools_are_used_in_good_order() {
+        let text = json!({ "type": "text", "text": "hm" });
+        let using = |id: &str| json!({ "type": "tool_use", "id": id, "name": "t", "input": {} });
+        let result = |id: &str| json!({ "type": "tool_result", "toolUseId": id, "content": [] });
+        let user = |content: Value| json!({ "role": "user", "content": content });
+        let model = |content: Value| json!({ "role": "assistant", "content": content });
+        for (messages, problem) in [
+            (json!([user(text.clone())]), None),
+            (
+                json!([
+                    model(json!([text, using("1"), using("2")])),
+                    user(json!([result("2"), result("1")]))
+                ]),
+                None,
+            ),
+            (
+                json!([
+                    model(using("1")),
+                    user(result("1")),
+                    model(using("1")),
+                    user(result("1"))
+                ]),
+                None,
+            ),
+            (
+                json!([model(using("1")), user(json!([result("1"), text]))]),
+                Some("something else"),
+            ),
+            (
+                json!([model(using("1")), model(result("1"))]),
+                Some("something else"),
+            ),
+            (
+                json!([model(using("1")), user(text)]),
+                Some("\"1\" of a tool has no result"),
+            ),
+            (
+                json!([model(using("1"))]),
+                Some("\"1\" of a tool has no result"),
+            ),
+            (
+                json!([model(json!([using("1"), using("2")])), user(result("1"))]),
+                Some("\"2\""),
+            ),
+            (json!([user(result("1"))]), Some("which was not used")),
+        ] {
+            let params = json!({ "messages": messages, "maxTokens": 5 });
+            let params: CreateMessageParams = serde_json::from_value(params).expect("params");
+            match (params.check_tool_use(), problem) {
+                (Ok(()), None) => {}
+                (Err(found), Some(problem)) => assert!(found.contains(problem), "{found}"),
+                (found, _) => panic!("{found:?}: {messages}"),
+            }
+        }
+    }
+}

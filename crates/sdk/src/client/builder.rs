@@ -270,7 +270,12 @@ impl ClientBuilder {
             true => layered,
             false => all.clone(),
         };
-        Routes { all, kept }
+        let has_roots = self.capabilities.roots.is_some();
+        Routes {
+            all,
+            kept,
+            has_roots,
+        }
     }
 
     /// Who answers, and what was said of them.

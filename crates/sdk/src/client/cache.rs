@@ -305,6 +305,22 @@ mod tests {
 
     const LIST: &str = ListTools::METHOD;
 
+    /// Somebody logs out while a list is under way.
+    #[tokio::test]
+    async fn what_was_asked_before_it_was_cleared_is_not_kept() {
+        let cache = Cache::default();
+        let shelf = shelf(&cache, "a", "");
+        let stamp = shelf.stamp();
+        cache.clear();
+        shelf.put(
+            LIST,
+            &RawJson::empty_object(),
+            &result(1000, "private"),
+            stamp,
+        );
+        assert!(cache.is_empty());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn results_are_good_for_as_long_as_the_server_says() {
         let shelf = shelf(&Cache::default(), "a", "");

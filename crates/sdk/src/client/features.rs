@@ -162,9 +162,11 @@ impl Client {
     }
 
     /// Tells the server that the folders that matter are not what they were. Nothing is told to a
-    /// modern server: it asks when it wants to know.
+    /// modern server: it asks when it wants to know. Neither is anything if this client has no roots.
     pub fn roots_changed(&self) {
-        self.tell_legacy(RootsListChangedParams::METHOD);
+        if self.inner.routes.has_roots {
+            self.tell_legacy(RootsListChangedParams::METHOD);
+        }
     }
 
     /// A list, page by page.

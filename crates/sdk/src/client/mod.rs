@@ -66,8 +66,10 @@ struct Inner {
 /// The ways of a client's requests.
 pub(crate) struct Routes {
     pub(crate) all: Route,
-    /// Of those whose results may be used again.
+    /// Of those that can take rounds, or whose results may be used again.
     pub(crate) kept: Route,
+    /// Whether servers were told that there are folders that matter.
+    pub(crate) has_roots: bool,
 }
 
 /// What a client holds on to.

@@ -1,5 +1,6 @@
 //! Listening for news of a legacy server: what it is told, and when.
 
+use belay::engine::Mode;
 use belay::types::modern::SubscriptionFilter;
 use belay::{Change, Client};
 use belay_testkit::Peer;
@@ -43,4 +44,39 @@ async fn a_resource_that_nobody_wants_to_know_of_is_unsubscribed() {
     drop(second);
     let told = peer.expect("resources/unsubscribe").await;
     assert_eq!(told["params"]["uri"], "memo://1");
+}
+
+/// 2025-11-25, basic/lifecycle: only what was negotiated is used.
+#[tokio::test]
+async fn a_server_that_cannot_be_subscribed_to_is_not_asked_to() {
+    let (mut peer, (reader, writer)) = Peer::pipe();
+    let connecting = tokio::spawn(
+        Client::builder("test", "1")
+            .mode(Mode::Legacy)
+            .connect(reader, writer),
+    );
+    let asked = peer.expect("initialize").await;
+    let introduction = json!({
+        "protocolVersion": "2025-11-25", "capabilities": { "tools": { "listChanged": true }, "resources": {} },
+        "serverInfo": { "name": "scripted", "version": "1" }
+    });
+    peer.answer(&asked, introduction).await;
+    peer.expect("notifications/initialized").await;
+    let client = connecting.await.unwrap().unwrap();
+    let filter = SubscriptionFilter::new().tools().resource("memo://1");
+    let mut changes = client.listen(filter).await.unwrap();
+    let agreed = changes.agreed();
+    assert_eq!(
+        (agreed.tools_list_changed, agreed.uris().len()),
+        (Some(true), 0)
+    );
+    peer.tell("notifications/tools/list_changed", json!({}))
+        .await;
+    assert_eq!(changes.next().await, Some(Change::Tools));
+    // It declared no roots, so it tells of none.
+    client.roots_changed();
+    let ping = tokio::spawn(client.ping().start());
+    let asked = peer.expect("ping").await;
+    peer.answer(&asked, json!({})).await;
+    ping.await.unwrap().unwrap();
 }

@@ -1,6 +1,7 @@
 //! Clients and servers, on pipes in memory and on loopback sockets.
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod asked;
 mod basics;
 mod examples;
 mod faults;

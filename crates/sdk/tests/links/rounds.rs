@@ -276,6 +276,91 @@ async fn once_is_once() {
     assert_eq!(charged.load(Ordering::SeqCst), 1);
 }
 
+/// Others may compute while somebody asks: each is told apart by where it runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_that_compute_do_not_keep_others_from_asking() {
+    let tool = Tool::new("ask", |cx: Context, (): ()| async move {
+        let computing = ["a", "b", "c", "d"].map(|key| {
+            let cx = cx.clone();
+            tokio::spawn(async move {
+                let slow = || async {
+                    for _ in 0..50 {
+                        tokio::task::yield_now().await;
+                        std::thread::yield_now();
+                    }
+                    1_u32
+                };
+                cx.once(key, slow).await
+            })
+        });
+        let mut sum = 0;
+        let mut asked = Vec::new();
+        for number in 0..20 {
+            tokio::task::yield_now().await;
+            asked.push(cx.elicit::<Name>(format!("Who is {number}?")).into_future());
+        }
+        for name in asked {
+            sum += name.await?.name.len();
+        }
+        for computed in computing {
+            sum += computed.await.unwrap()? as usize;
+        }
+        Ok::<_, InputError>(sum.to_string())
+    });
+    let mut desk = Desk::new(&Server::new("test", "1").tool(tool));
+    let mut params = json!({ "name": "ask" });
+    for _ in 0..100 {
+        let answer = desk.call(params.clone()).await;
+        if answer["result"]["resultType"] != "input_required" {
+            assert_eq!(text(&answer), "64", "{answer}");
+            return;
+        }
+        let answers = names(&answer);
+        let answers = answers
+            .into_iter()
+            .map(|name| (name.to_owned(), accept("Ada")));
+        params["inputResponses"] = Value::Object(answers.collect());
+        params["requestState"] = answer["result"]["requestState"].clone();
+    }
+    panic!("it asks for ever");
+}
+
+/// What does not fit the form is what is wrong with the request.
+#[cfg(feature = "validate")]
+#[tokio::test]
+async fn answers_are_held_against_their_form() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Rating {
+        #[schemars(range(min = 1, max = 5))]
+        rating: u8,
+    }
+    let tool = Tool::new("rate", |cx: Context, (): ()| async move {
+        let rating: Rating = cx.elicit("How was it?").await?;
+        Ok::<_, InputError>(rating.rating.to_string())
+    });
+    let mut desk = Desk::new(&Server::new("test", "1").tool(tool));
+    let asked = desk.call(json!({ "name": "rate" })).await;
+    for (rating, good) in [(5, true), (200, false)] {
+        let answer = json!({ "action": "accept", "content": { "rating": rating } });
+        let params = json!({
+            "name": "rate", "requestState": asked["result"]["requestState"],
+            "inputResponses": { "input": answer }
+        });
+        let answer = desk.call(params).await;
+        match good {
+            true => assert_eq!(text(&answer), "5"),
+            false => {
+                assert_eq!(answer["error"]["code"], -32602, "{answer}");
+                let message = answer["error"]["message"].as_str().unwrap();
+                assert!(
+                    message.contains("`rating`: 200 is more than 5"),
+                    "{message}"
+                );
+            }
+        }
+    }
+}
+
 /// A state that is nothing is a state.
 #[tokio::test]
 async fn rounds_that_leave_nothing_behind_go_on() {

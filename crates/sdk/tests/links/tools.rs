@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use belay::engine::{Mode, StopCause};
+use belay::types::CallToolResult;
 use belay::types::LoggingLevel;
 use belay::{Client, Context, Server, Tool};
 use belay_testkit::{Peer, pair, until};
@@ -369,4 +370,67 @@ async fn results_are_held_against_the_schema_that_was_listed() {
     peer.answer(&asked, json!({ "resultType": "complete", "tools": [tool] }))
         .await;
     assert!(call.await.unwrap().is_ok());
+}
+
+/// A tool that does not give what it says is a mistake of the server's, and told as one.
+#[tokio::test]
+async fn a_tool_gives_what_its_output_schema_says() {
+    let output = json!({ "type": "object", "properties": { "sum": { "type": "integer" } } });
+    let output = output.as_object().unwrap().clone();
+    let tool = |name: &str, result: CallToolResult| {
+        let result = move |_: Context, (): ()| std::future::ready(result.clone());
+        Tool::new(name, result).output_schema(output.clone())
+    };
+    let with = |content: serde_json::Value| {
+        let mut result = CallToolResult::text("it is done");
+        result.structured_content = Some(content);
+        result
+    };
+    let server = Server::new("test", "1")
+        .tool(tool("good", with(json!({ "sum": 5 }))))
+        .tool(tool("failed", CallToolResult::error("no")))
+        .tool(tool("nothing", CallToolResult::text("5")))
+        .tool(tool("wrong", with(json!({ "sum": "5" }))));
+    let (client, _serving) = pair(&server, Mode::Auto).await.unwrap();
+    for (name, good) in [
+        ("good", true),
+        ("failed", true),
+        ("nothing", false),
+        ("wrong", !cfg!(feature = "validate")),
+    ] {
+        match client.call_tool(name, json!({})).await {
+            Ok(_) => assert!(good, "{name}"),
+            Err(error) => {
+                assert!(!good, "{name}: {error}");
+                assert_eq!(error.refusal().unwrap().code, -32603, "{error}");
+            }
+        }
+    }
+}
+
+/// The protocol wants it said, wherever the rest of the schema is.
+#[tokio::test]
+async fn arguments_are_always_an_object() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Inner {
+        a: u32,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    struct Wrapper(Inner);
+
+    let wrapped = Tool::new("wrapped", |_: Context, it: Wrapper| async move {
+        it.0.a.to_string()
+    });
+    let bare =
+        Tool::new("bare", |_: Context, (): ()| async { "" }).input_schema(Default::default());
+    let server = Server::new("test", "1").tool(wrapped).tool(bare);
+    let (client, _serving) = pair(&server, Mode::Auto).await.unwrap();
+    for tool in client.list_tools().await.unwrap().tools {
+        assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);
+    }
+    let result = client
+        .call_tool("wrapped", json!({ "a": 5 }))
+        .await
+        .unwrap();
+    assert_eq!(result.content[0].as_text(), Some("5"));
 }

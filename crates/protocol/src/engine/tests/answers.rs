@@ -55,6 +55,26 @@ fn input_required_ends_a_modern_call() {
     ));
 }
 
+/// 2026-07-28, basic/patterns/mrtr.
+#[test]
+fn only_some_requests_can_be_answered_with_questions() {
+    let answer =
+        r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s"}}"#;
+    for (method, expected) in [
+        ("tools/call", End::InputRequired),
+        ("prompts/get", End::InputRequired),
+        ("resources/read", End::InputRequired),
+        ("tools/list", End::Violated),
+        ("completion/complete", End::Violated),
+    ] {
+        let mut desk = Desk::client(Era::Modern, Wire::Pipe);
+        desk.call(method);
+        desk.written();
+        desk.hear(answer);
+        assert_eq!(desk.only_end().end(), expected, "{method}");
+    }
+}
+
 #[test]
 fn an_unknown_result_type_is_a_violation() {
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"riddle"}}"#;

@@ -1,0 +1,214 @@
+//! A client whose server asks first, or may not: rounds as a client sees them, and what it knows from
+//! before.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use belay::jsonrpc::RawJson;
+use belay::types::ListTools;
+use belay::{
+    Client, ClientBuilder, ClientLayer, Context, Error, ErrorKind, LayerFuture, NextCall, Outgoing,
+    Questions, Round, Server, Step, Tool,
+};
+use belay_testkit::{Peer, pair, until};
+use serde_json::{Value, json};
+
+/// A modern server that is played by hand.
+async fn connected(builder: ClientBuilder) -> (Client, Peer) {
+    let (mut peer, (reader, writer)) = Peer::pipe();
+    let connecting = tokio::spawn(builder.connect(reader, writer));
+    peer.open_modern().await;
+    (connecting.await.unwrap().unwrap(), peer)
+}
+
+fn client() -> ClientBuilder {
+    Client::builder("test", "1")
+}
+
+fn asks() -> Value {
+    let form = json!({
+        "mode": "form", "message": "Who?",
+        "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } }
+    });
+    let question = json!({ "method": "elicitation/create", "params": form });
+    json!({ "resultType": "input_required", "inputRequests": { "who": question } })
+}
+
+/// Somebody who is being asked, and never answers.
+struct Hanging(Arc<AtomicUsize>);
+
+impl Drop for Hanging {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// **closed-is-known**: nobody fills in a form for a server that is gone, or was given up.
+#[tokio::test]
+async fn a_call_between_two_rounds_ends_with_its_connection() {
+    for closes in [true, false] {
+        let open = Arc::new(AtomicUsize::new(0));
+        let counted = open.clone();
+        let builder = client().on_elicit(move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let hanging = Hanging(counted.clone());
+            async move {
+                let _hanging = hanging;
+                pending().await
+            }
+        });
+        let (client, mut peer) = connected(builder).await;
+        let call = tokio::spawn(client.call_tool("ask", json!({})).start());
+        let asked = peer.expect("tools/call").await;
+        peer.answer(&asked, asks()).await;
+        until("the form is open", || open.load(Ordering::SeqCst) == 1).await;
+        match closes {
+            true => {
+                client.close().await;
+            }
+            false => peer.hang_up().await,
+        }
+        let error = call.await.unwrap().unwrap_err();
+        assert!(error.is_lost(), "{closes}: {error:?}");
+        assert!(!error.safe_to_retry(), "the first round was sent");
+        assert_eq!(open.load(Ordering::SeqCst), 0, "the form is closed");
+    }
+}
+
+/// **retry-is-explicit**: a server that is broken is not asked again and again.
+#[tokio::test]
+async fn a_server_that_needs_something_must_say_what() {
+    let (client, mut peer) = connected(client()).await;
+    let call = tokio::spawn(client.call_tool("ask", json!({})).start());
+    let asked = peer.expect("tools/call").await;
+    peer.answer(&asked, json!({ "resultType": "input_required" }))
+        .await;
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Violated, "{error:?}");
+    // 2026-07-28, basic/patterns/mrtr: only three requests can be answered with questions.
+    let list = tokio::spawn(client.list_tools().start());
+    let asked = peer.expect("tools/list").await;
+    peer.answer(&asked, asks()).await;
+    let error = list.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Violated, "{error:?}");
+}
+
+/// Whoever answers nothing can still be asked to come again.
+#[tokio::test]
+async fn rounds_without_questions_need_nobody() {
+    let tool = Tool::in_steps(
+        "twice",
+        |_: Context, (): (), round: Round<u32>| async move {
+            Ok::<_, belay::InputError>(match round.state() {
+                None => Step::Ask(Questions::new(1)),
+                Some(round) => Step::Done(format!("round {round}")),
+            })
+        },
+    );
+    let server = Server::new("test", "1").tool(tool);
+    let (client, _serving) = pair(&server, belay::engine::Mode::Auto).await.unwrap();
+    let result = client.call_tool("twice", json!({})).await.unwrap();
+    assert_eq!(result.content[0].as_text(), Some("round 1"));
+    // One who can answer nothing says so, and does not hang.
+    let (client, mut peer) = connected(self::client()).await;
+    let call = tokio::spawn(client.call_tool("ask", json!({})).start());
+    let asked = peer.expect("tools/call").await;
+    peer.answer(&asked, asks()).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InputRequired, "{error:?}");
+}
+
+/// Says who asks.
+struct As(Arc<AtomicUsize>);
+
+impl ClientLayer for As {
+    fn call<'a>(
+        &'a self,
+        mut request: Outgoing,
+        next: NextCall<'a>,
+    ) -> LayerFuture<'a, Result<RawJson, Error>> {
+        let user = self.0.fetch_add(1, Ordering::SeqCst);
+        let _ = request.meta.set("example.com/user", user);
+        next.run(request)
+    }
+}
+
+/// 2026-07-28, server/utilities/caching: caches must not be shared across authorization contexts.
+#[tokio::test]
+async fn what_layers_say_is_not_answered_from_the_cache() {
+    let users = Arc::new(AtomicUsize::new(0));
+    let (client, mut peer) = connected(client().layer(As(users))).await;
+    for user in 0..2 {
+        let list = tokio::spawn(client.list_tools().start());
+        let asked = peer.expect("tools/list").await;
+        assert_eq!(asked["params"]["_meta"]["example.com/user"], user);
+        let page = json!({ "resultType": "complete", "tools": [], "ttlMs": 60000, "cacheScope": "private" });
+        peer.answer(&asked, page).await;
+        list.await.unwrap().unwrap();
+    }
+}
+
+/// A list whose first page is known from before, and whose server has forgotten it.
+#[tokio::test]
+async fn a_cursor_that_is_gone_begins_the_list_again() {
+    let (client, mut peer) = connected(client()).await;
+    let page = |tool: &str, cursor: Option<&str>| {
+        let tool = json!({ "name": tool, "inputSchema": { "type": "object" } });
+        let mut page = json!({
+            "resultType": "complete", "tools": [tool], "ttlMs": 60000, "cacheScope": "private"
+        });
+        if let Some(cursor) = cursor {
+            page["nextCursor"] = cursor.into();
+        }
+        page
+    };
+    let first = tokio::spawn(client.list_tools().start());
+    let asked = peer.expect("tools/list").await;
+    peer.answer(&asked, page("old", Some("2"))).await;
+    first.await.unwrap().unwrap();
+
+    let all = client.pages::<ListTools>();
+    let all = tokio::spawn(async move { all.all().await });
+    let asked = peer.expect("tools/list").await;
+    assert_eq!(asked["params"]["cursor"], "2");
+    let error = json!({ "code": -32602, "message": "what is 2?" });
+    peer.say(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
+        .await;
+    let asked = peer.expect("tools/list").await;
+    assert_eq!(asked["params"].get("cursor"), None);
+    peer.answer(&asked, page("new", None)).await;
+    let tools = all.await.unwrap().unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["new"]);
+}
+
+/// What somebody else has listed is known here, too: nothing passes unchecked because of a cache.
+#[cfg(feature = "validate")]
+#[tokio::test]
+async fn a_list_from_the_cache_is_learnt_from() {
+    let cache = belay::Cache::default();
+    let builder = || client().cache(&cache).check_results();
+    let (client, mut peer) = connected(builder()).await;
+    let list = tokio::spawn(client.list_tools().start());
+    let asked = peer.expect("tools/list").await;
+    let tool = json!({
+        "name": "add", "inputSchema": { "type": "object" }, "outputSchema": { "required": ["sum"] }
+    });
+    let page = json!({ "resultType": "complete", "tools": [tool], "ttlMs": 60000, "cacheScope": "private" });
+    peer.answer(&asked, page).await;
+    list.await.unwrap().unwrap();
+    assert_eq!(cache.len(), 1);
+    // From the cache, and again.
+    client.list_tools().await.unwrap();
+    let call = tokio::spawn(client.call_tool("add", json!({})).start());
+    let asked = peer.expect("tools/call").await;
+    let wrong = json!({ "resultType": "complete", "content": [], "structuredContent": {} });
+    peer.answer(&asked, wrong).await;
+    let asked = peer.expect("tools/list").await;
+    let error = json!({ "code": -32603, "message": "not now" });
+    peer.say(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
+        .await;
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Violated, "{error:?}");
+}
