@@ -20,6 +20,8 @@ pub(crate) struct Questions {
     nobody: AtomicBool,
     bar: Bar,
     json: bool,
+    /// What the person calls the server.
+    who: String,
 }
 
 /// Lines from the terminal.
@@ -31,12 +33,13 @@ struct Lines {
 }
 
 impl Questions {
-    pub(crate) fn new(bar: Bar, json: bool) -> Self {
+    pub(crate) fn new(bar: Bar, json: bool, who: String) -> Self {
         Self {
             lines: Mutex::default(),
             nobody: AtomicBool::new(false),
             bar,
             json,
+            who,
         }
     }
 
@@ -81,7 +84,7 @@ impl Questions {
         let mut lines = self.lines.lock().await;
         self.bar.pause(true);
         let _paused = OnDrop(|| self.bar.pause(false));
-        tell(&format!("\n{}", quoted(&page.message)));
+        tell(&format!("\n{}", quoted(&self.who, &page.message)));
         for line in address(&page.url) {
             tell(&format!("  {line}"));
         }
@@ -102,24 +105,43 @@ impl Questions {
         // Nothing is drawn over what is being typed.
         self.bar.pause(true);
         let _paused = OnDrop(|| self.bar.pause(false));
-        tell(&format!("\n{}", quoted(message)));
+        tell(&format!("\n{}", quoted(&self.who, message)));
+        tell("Ctrl-D declines, Ctrl-C cancels the call.");
         let schema = &form["requestedSchema"];
-        let properties = schema["properties"].as_object();
-        let mut content = Map::new();
-        for (name, field) in properties.into_iter().flatten() {
-            let required = schema["required"].as_array();
-            let required = required.is_some_and(|names| names.iter().any(|it| it == name));
-            match lines.field(name, field, required).await {
-                None => return ElicitResult::decline(),
-                Some(Value::Null) => {}
-                Some(value) => _ = content.insert(name.clone(), value),
+        loop {
+            let Some(content) = lines.form(schema).await else {
+                return ElicitResult::decline();
+            };
+            // Nothing leaves before somebody has seen it.
+            tell(&format!("To {}: {}", self.who, json!(content)));
+            let choices = json!({ "type": "string", "enum": ["send", "change", "decline"] });
+            match lines.field("Send it", &choices, true).await.as_ref() {
+                Some(choice) if choice == "send" => return ElicitResult::accept(content),
+                Some(choice) if choice == "change" => {}
+                _ => return ElicitResult::decline(),
             }
         }
-        ElicitResult::accept(content)
     }
 }
 
 impl Lines {
+    /// All fields of a form. `None` if the person does not want to say.
+    async fn form(&mut self, schema: &Value) -> Option<Map<String, Value>> {
+        let mut content = Map::new();
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let required = schema["required"].as_array();
+            let required = required.is_some_and(|names| names.iter().any(|it| it == name));
+            if let Some(description) = field["description"].as_str() {
+                tell(&one_line(description));
+            }
+            match self.field(name, field, required).await? {
+                Value::Null => {}
+                value => _ = content.insert(name.clone(), value),
+            }
+        }
+        Some(content)
+    }
+
     /// One field, asked for until it fits: null if it is left out, `None` if the person does not
     /// want to say.
     async fn field(&mut self, name: &str, schema: &Value, required: bool) -> Option<Value> {
@@ -162,9 +184,10 @@ impl<F: Fn()> Drop for OnDrop<F> {
 }
 
 /// What a server says, so that nobody takes it for what we say.
-fn quoted(message: &str) -> String {
+fn quoted(who: &str, message: &str) -> String {
     let lines = message.lines().map(|line| format!("> {line}\n"));
-    format!("The server asks:\n{}", lines.collect::<String>().trim_end())
+    let lines: String = lines.collect();
+    format!("{who} asks:\n{}", lines.trim_end())
 }
 
 /// A URL in full, without letters that look like others, and where it leads to.
@@ -232,6 +255,7 @@ mod tests {
             let lines = address(url).join("\n");
             assert!(lines.contains(said), "{url}: {lines}");
         }
-        assert_eq!(quoted("a\nbelay: b"), "The server asks:\n> a\n> belay: b");
+        let quoted = quoted("orders", "a\nbelay: b");
+        assert_eq!(quoted, "orders asks:\n> a\n> belay: b");
     }
 }

@@ -115,7 +115,8 @@ impl Target {
         let place = self.place(name);
         let place = place.map_err(|problem| output::usage(&problem, self.json))?;
         let bar = Bar::new(self.json);
-        let questions = Arc::new(Questions::new(bar.clone(), self.json));
+        let who = name.map_or_else(|| self.command.join(" "), str::to_owned);
+        let questions = Arc::new(Questions::new(bar.clone(), self.json, who));
         let connecting = self.open(self.builder(&questions)?, place);
         let patience = self.connect_timeout.min(self.max_time());
         match timeout(patience, connecting).await {

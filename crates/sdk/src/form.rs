@@ -213,21 +213,6 @@ impl Options {
     }
 }
 
-/// Whether what was filled in is what a form asks for. What is wrong is told.
-#[cfg(feature = "validate")]
-pub(crate) fn check(
-    form: &serde_json::Value,
-    answer: &belay_protocol::types::ElicitResult,
-) -> Result<(), String> {
-    if answer.action != belay_protocol::types::ElicitAction::Accept {
-        return Ok(());
-    }
-    let schema = crate::Schema::compile(form).map_err(|error| error.to_string())?;
-    let content = answer.content.clone().unwrap_or_default();
-    let fits = schema.check(&serde_json::Value::Object(content));
-    fits.map_err(|unfit| unfit.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;

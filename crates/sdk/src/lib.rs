@@ -76,6 +76,8 @@ mod client;
 mod context;
 mod driver;
 mod error;
+#[cfg(all(feature = "validate", any(feature = "client", feature = "server")))]
+mod filled;
 #[cfg(feature = "server")]
 mod form;
 #[cfg(all(feature = "client", feature = "macros"))]
@@ -292,4 +294,15 @@ pub mod macros {
     pub use crate::server::{Produced, Structured, ViaContent, ViaResult, ViaStructured};
     pub use schemars;
     pub use serde;
+}
+
+/// The identifier of an extension.
+#[cfg(any(feature = "client", feature = "server"))]
+#[track_caller]
+fn extension(identifier: String) -> String {
+    assert!(
+        types::is_extension_identifier(&identifier),
+        "{identifier:?} is no identifier of an extension: it needs a prefix, as in \"com.example/receipts\""
+    );
+    identifier
 }

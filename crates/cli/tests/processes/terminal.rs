@@ -92,11 +92,18 @@ async fn a_form_is_filled_in_at_the_prompt() {
     let call = "$BELAY call --era legacy ask question=Why -- $BELAY serve";
     let mut terminal = Terminal::start(call);
     terminal.until("answer (may be left out): ").await;
+    // Nothing is sent before it was seen, and it can be changed.
+    terminal.type_in("why not\n").await;
+    terminal.until(r#"{"answer":"why not"}"#).await;
+    terminal.type_in("change\n").await;
+    terminal.until("answer (may be left out): ").await;
     terminal.type_in("because\n").await;
+    terminal.until("Send it (send, change, decline): ").await;
+    terminal.type_in("send\n").await;
     let (code, shown) = terminal.ended().await;
     assert_eq!(code, Some(0), "{shown:?}");
     assert!(
-        shown.contains("Why") && shown.contains(r#""answer":"because""#),
+        shown.contains("serve asks:\r\n> Why") && shown.contains(r#""answer":"because""#),
         "{shown:?}"
     );
 

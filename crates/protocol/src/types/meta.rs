@@ -106,3 +106,32 @@ impl<'de> Visitor<'de> for UniqueKeys {
         Ok(map)
     }
 }
+
+/// Whether this can be the identifier of an extension: a name with a prefix, as in
+/// `com.example/receipts` (2026-07-28, basic/versioning).
+///
+/// ```
+/// use belay_protocol::types::is_extension_identifier;
+/// assert!(is_extension_identifier("com.example/receipts"));
+/// assert!(!is_extension_identifier("receipts"));
+/// ```
+pub fn is_extension_identifier(text: &str) -> bool {
+    let Some((prefix, name)) = text.split_once('/') else {
+        return false;
+    };
+    let is_label = |label: &str| {
+        let inside = label
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let first = label.starts_with(|first: char| first.is_ascii_alphabetic());
+        inside && first && label.ends_with(|last: char| last.is_ascii_alphanumeric())
+    };
+    let is_name = |name: &str| {
+        let inside = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        let edge = |edge: char| edge.is_ascii_alphanumeric();
+        inside && name.starts_with(edge) && name.ends_with(edge)
+    };
+    prefix.split('.').all(is_label) && is_name(name)
+}

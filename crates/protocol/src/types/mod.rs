@@ -68,7 +68,7 @@ pub use form::{
 };
 pub use implementation::{Icon, Implementation};
 pub use logging::{LoggingLevel, LoggingMessageParams};
-pub use meta::{Meta, meta_key};
+pub use meta::{Meta, is_extension_identifier, meta_key};
 pub use named::Named;
 pub use page::{CacheScope, Millis, PaginatedParams};
 pub use progress::{Amount, ProgressParams, ProgressToken};

@@ -18,6 +18,7 @@ use crate::Error;
 #[cfg(feature = "client")]
 use crate::client::{Desk, PAGES};
 use crate::driver::{BoxFuture, LayerFuture, Link, OnNotice, OnProgress, Told};
+#[cfg(any(feature = "client", feature = "server"))]
 use crate::layers::names;
 
 /// Something around every call that a client makes: for retries, tracing, credentials.
@@ -287,8 +288,10 @@ impl Trip {
                 Some((_, until)) => Wait::AtMost(until.saturating_duration_since(Instant::now())),
                 None => Wait::Forever,
             };
+            #[cfg(any(feature = "client", feature = "server"))]
             let version = link.agreed_version();
             let attempt = Attempt::begin(link, ask, self.told(), &self.canceller);
+            #[cfg(any(feature = "client", feature = "server"))]
             record(&attempt, version);
             if attempt.found_no_link() && self.outlet.lines.replaces() {
                 // It was never begun, so this is no second time.
@@ -375,6 +378,7 @@ pub(super) fn has_clock() -> bool {
 }
 
 /// Tells the span that this is made in, if there is one, what is known only now.
+#[cfg(any(feature = "client", feature = "server"))]
 fn record(attempt: &Attempt, version: Option<ProtocolVersion>) {
     let span = tracing::Span::current();
     if let Some(id) = attempt.id() {

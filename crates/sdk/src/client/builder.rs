@@ -10,7 +10,8 @@ use std::time::Duration;
 use belay_protocol::engine::{Config, Connected, Deadlines, Limits, Mode, Outcome, Shutdown, Wire};
 use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
 use belay_protocol::types::{
-    ClientCapabilities, Era, Implementation, LoggingMessageParams, Notification as _, error_code,
+    ClientCapabilities, Era, Extra, Implementation, LoggingMessageParams, Notification as _,
+    error_code,
 };
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -28,6 +29,8 @@ use crate::driver::{Answer, App, BoxFuture, Ends, Link, Passed, Process, Request
 pub struct ClientBuilder {
     info: Implementation,
     pub(super) capabilities: ClientCapabilities,
+    /// Types of results that extensions have.
+    result_types: Vec<String>,
     pub(super) guests: Guests,
     cache: Option<Cache>,
     #[cfg(feature = "validate")]
@@ -75,6 +78,7 @@ impl ClientBuilder {
             notified: None,
             logged: None,
             limits: None,
+            result_types: Vec::new(),
             deadlines: Deadlines::default(),
             probe: None,
             layers: Vec::new(),
@@ -94,6 +98,32 @@ impl ClientBuilder {
     /// What this client can do, as it tells the server. What it has handlers for is said anyway.
     pub fn capabilities(mut self, change: impl FnOnce(&mut ClientCapabilities)) -> Self {
         change(&mut self.capabilities);
+        self
+    }
+
+    /// Says that it speaks an extension of the protocol, by the extension's identifier, and which types of
+    /// results it understands because of it. Results of other types end their calls as *violated*.
+    ///
+    /// ```
+    /// let builder = belay::Client::builder("editor", "1.0.0")
+    ///     .extension("com.example/receipts", Default::default(), ["receipt"]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the identifier is none: it has a prefix, as in `com.example/receipts`.
+    #[track_caller]
+    pub fn extension<T: Into<String>>(
+        mut self,
+        identifier: impl Into<String>,
+        settings: Extra,
+        result_types: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let identifier = crate::extension(identifier.into());
+        let extensions = self.capabilities.extensions.get_or_insert_default();
+        extensions.insert(identifier, settings.into());
+        let types = result_types.into_iter().map(Into::into);
+        self.result_types.extend(types);
         self
     }
 
@@ -203,6 +233,7 @@ impl ClientBuilder {
         Self {
             info: self.info.clone(),
             capabilities: self.capabilities.clone(),
+            result_types: self.result_types.clone(),
             guests: self.guests.clone(),
             cache: self.cache.clone(),
             #[cfg(feature = "validate")]
@@ -359,6 +390,7 @@ impl ClientBuilder {
             config.limits = limits.clone();
         }
         config.deadlines = self.deadlines;
+        config.result_types.clone_from(&self.result_types);
         config.spans.probe = match (self.probe, wire) {
             (Some(probe), _) => probe,
             (None, Wire::Pipe) => config.spans.probe,

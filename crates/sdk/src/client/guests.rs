@@ -98,7 +98,7 @@ impl Guests {
 /// What does not fit the form is not sent: the server could do nothing with it.
 #[cfg(feature = "validate")]
 fn check_form(asked: &Value, answer: &ElicitResult) -> Result<(), ErrorObject> {
-    let Err(problem) = crate::form::check(asked, answer) else {
+    let Err(problem) = crate::filled::check(asked, answer) else {
         return Ok(());
     };
     tracing::error!(problem, "an answer does not fit its form");

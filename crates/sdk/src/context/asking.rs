@@ -312,7 +312,7 @@ pub struct Asking<T> {
 fn check_form(form: Option<&Value>, answer: &Value) -> Result<(), String> {
     #[cfg(feature = "validate")]
     if let (Some(form), Ok(answer)) = (form, serde_json::from_value(answer.clone())) {
-        return crate::form::check(form, &answer);
+        return crate::filled::check(form, &answer);
     }
     let _ = (form, answer);
     Ok(())

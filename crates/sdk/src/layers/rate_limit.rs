@@ -22,7 +22,10 @@ use crate::{Context, LayerFuture, Next, ServerLayer};
 /// use belay::layers::RateLimit;
 /// use std::time::Duration;
 ///
-/// let limit = RateLimit::new(100, Duration::from_secs(60)).tool("ship", 5, Duration::from_secs(1));
+/// let second = Duration::from_secs(1);
+/// let limit = RateLimit::new(100, Duration::from_secs(60))
+///     .tool("ship", 5, second)
+///     .method("completion/complete", 20, second);
 /// let server = Server::new("orders", "1.0.0").layer(limit);
 /// ```
 #[derive(Debug)]
@@ -30,6 +33,7 @@ use crate::{Context, LayerFuture, Next, ServerLayer};
 pub struct RateLimit {
     rate: Rate,
     tools: HashMap<String, Rate>,
+    methods: HashMap<String, Rate>,
     buckets: Mutex<HashMap<String, Bucket>>,
 }
 
@@ -54,6 +58,7 @@ impl RateLimit {
         Self {
             rate: Rate { calls, span },
             tools: HashMap::new(),
+            methods: HashMap::new(),
             buckets: Mutex::default(),
         }
     }
@@ -64,17 +69,22 @@ impl RateLimit {
         self
     }
 
-    /// Takes one call from a tool's bucket; tells how long to wait if there is none.
-    fn take(&self, tool: &str) -> Result<(), Option<Duration>> {
-        let rate = self.tools.get(tool).unwrap_or(&self.rate);
+    /// A rate for all requests of another method. Without this there is none.
+    pub fn method(mut self, method: impl Into<String>, calls: u32, span: Duration) -> Self {
+        self.methods.insert(method.into(), Rate { calls, span });
+        self
+    }
+
+    /// Takes one call from a bucket; tells how long to wait if there is none.
+    fn take(&self, name: &str, rate: &Rate) -> Result<(), Option<Duration>> {
         let now = Instant::now();
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         // A peer can make names up. Those that are too many share a bucket.
-        let tool = match buckets.len() < NAMES || buckets.contains_key(tool) {
-            true => tool,
+        let name = match buckets.len() < NAMES || buckets.contains_key(name) {
+            true => name,
             false => "",
         };
-        let bucket = buckets.entry(tool.to_owned()).or_insert(Bucket {
+        let bucket = buckets.entry(name.to_owned()).or_insert(Bucket {
             left: f64::from(rate.calls),
             at: now,
         });
@@ -112,13 +122,20 @@ impl ServerLayer for RateLimit {
         cx: &'a Context,
         next: Next<'a>,
     ) -> LayerFuture<'a, Result<RawJson, ErrorObject>> {
-        if cx.method() != CallTool::METHOD {
-            return next.run();
-        }
-        // The same look as that of whoever calls the tool. A call of nothing is one, too.
-        let name = cx.params().and_then(|params| params.field("name"));
-        let name = name.as_ref().and_then(RawJson::as_text).unwrap_or_default();
-        match self.take(&name) {
+        let taken = match cx.method() {
+            CallTool::METHOD => {
+                // The same look as that of whoever calls the tool. A call of nothing is one, too.
+                let name = cx.params().and_then(|params| params.field("name"));
+                let name = name.as_ref().and_then(RawJson::as_text).unwrap_or_default();
+                let rate = self.tools.get(&*name).unwrap_or(&self.rate);
+                self.take(&format!("tool {name}"), rate)
+            }
+            method => match self.methods.get(method) {
+                Some(rate) => self.take(&format!("method {method}"), rate),
+                None => Ok(()),
+            },
+        };
+        match taken {
             Ok(()) => next.run(),
             Err(wait) => Box::pin(std::future::ready(Err(refusal(wait)))),
         }
@@ -127,10 +144,10 @@ impl ServerLayer for RateLimit {
 
 fn refusal(wait: Option<Duration>) -> ErrorObject {
     let Some(wait) = wait else {
-        let problem = "overloaded: this tool may not be called";
+        let problem = "overloaded: this may not be called";
         return ErrorObject::new(error_code::OVERLOADED, problem);
     };
-    let problem = format!("overloaded: too many calls of this tool; again in {wait:.0?}");
+    let problem = format!("overloaded: too many calls of this; again in {wait:.0?}");
     let mut error = ErrorObject::new(error_code::OVERLOADED, problem);
     let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     let data = serde_json::json!({ "retryAfterMs": millis.saturating_add(1) });

@@ -172,8 +172,14 @@ impl Server {
     }
 
     /// Says that it speaks an extension of the protocol, by the extension's identifier.
+    ///
+    /// # Panics
+    ///
+    /// If the identifier is none: it has a prefix, as in `com.example/receipts`.
+    #[track_caller]
     pub fn extension(mut self, identifier: impl Into<String>, settings: Extra) -> Self {
-        self.extensions.insert(identifier.into(), settings.into());
+        let identifier = crate::extension(identifier.into());
+        self.extensions.insert(identifier, settings.into());
         self
     }
 
