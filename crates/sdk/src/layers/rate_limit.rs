@@ -122,32 +122,32 @@ impl ServerLayer for RateLimit {
         cx: &'a Context,
         next: Next<'a>,
     ) -> LayerFuture<'a, Result<RawJson, ErrorObject>> {
-        let taken = match cx.method() {
+        let (what, taken) = match cx.method() {
             CallTool::METHOD => {
                 // The same look as that of whoever calls the tool. A call of nothing is one, too.
                 let name = cx.params().and_then(|params| params.field("name"));
                 let name = name.as_ref().and_then(RawJson::as_text).unwrap_or_default();
                 let rate = self.tools.get(&*name).unwrap_or(&self.rate);
-                self.take(&format!("tool {name}"), rate)
+                ("this tool", self.take(&format!("tool {name}"), rate))
             }
             method => match self.methods.get(method) {
-                Some(rate) => self.take(&format!("method {method}"), rate),
-                None => Ok(()),
+                Some(rate) => ("this", self.take(&format!("method {method}"), rate)),
+                None => return next.run(),
             },
         };
         match taken {
             Ok(()) => next.run(),
-            Err(wait) => Box::pin(std::future::ready(Err(refusal(wait)))),
+            Err(wait) => Box::pin(std::future::ready(Err(refusal(what, wait)))),
         }
     }
 }
 
-fn refusal(wait: Option<Duration>) -> ErrorObject {
+fn refusal(what: &str, wait: Option<Duration>) -> ErrorObject {
     let Some(wait) = wait else {
-        let problem = "overloaded: this may not be called";
+        let problem = format!("overloaded: {what} may not be called");
         return ErrorObject::new(error_code::OVERLOADED, problem);
     };
-    let problem = format!("overloaded: too many calls of this; again in {wait:.0?}");
+    let problem = format!("overloaded: too many calls of {what}; again in {wait:.0?}");
     let mut error = ErrorObject::new(error_code::OVERLOADED, problem);
     let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     let data = serde_json::json!({ "retryAfterMs": millis.saturating_add(1) });

@@ -212,3 +212,36 @@ async fn a_list_from_the_cache_is_learnt_from() {
     let error = call.await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Violated, "{error:?}");
 }
+
+/// 2026-07-28, basic: types of results that an extension has are understood once it is advertised.
+#[tokio::test]
+async fn results_of_extensions_are_answers() {
+    let plain = client();
+    let knowing = client().extension("com.example/receipts", Default::default(), ["receipt"]);
+    for (builder, knows) in [(plain, false), (knowing, true)] {
+        let (client, mut peer) = connected(builder).await;
+        let call = tokio::spawn(
+            client
+                .request_raw::<Value>("tools/call", &json!({ "name": "pay" }))
+                .start(),
+        );
+        let asked = peer.expect("tools/call").await;
+        let meta = &asked["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert_eq!(
+            meta["extensions"].get("com.example/receipts").is_some(),
+            knows
+        );
+        peer.answer(&asked, json!({ "resultType": "receipt", "number": 7 }))
+            .await;
+        match call.await.unwrap() {
+            Ok(receipt) => assert!(knows && receipt["number"] == 7, "{receipt}"),
+            Err(error) => assert!(!knows && error.kind() == ErrorKind::Violated, "{error:?}"),
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "it needs a prefix")]
+fn an_extension_has_a_prefix() {
+    let _ = Server::new("test", "1").extension("receipts", Default::default());
+}

@@ -190,6 +190,25 @@ async fn what_any_attempt_has_sent_was_sent() {
     until("the first time was announced", || serving.handlers() == 0).await;
 }
 
+/// 2026-07-28, server/utilities/completion: rates are limited.
+#[tokio::test]
+async fn other_methods_can_have_a_rate_too() {
+    let limit = RateLimit::new(0, Duration::from_secs(1)).method(
+        "tools/list",
+        1,
+        Duration::from_secs(3600),
+    );
+    let (client, _serving) = pair(&server().layer(limit), Trace).await;
+    client.list_tools().fresh().await.unwrap();
+    let error = client.list_tools().fresh().await.unwrap_err();
+    assert_eq!(error.refusal().unwrap().code, -31001, "{error}");
+    // Nothing was said of these.
+    client
+        .request_raw::<serde_json::Value>("server/discover", &json!({}))
+        .await
+        .unwrap();
+}
+
 #[tokio::test]
 async fn a_tool_that_may_never_be_called_is_refused_in_words() {
     let limit = RateLimit::new(5, Duration::from_secs(1)).tool("who", 0, Duration::from_secs(1));
