@@ -133,6 +133,12 @@ pub(crate) fn fail_to(what: &str, error: &Error, as_json: bool) -> Code {
     Code::of(error)
 }
 
+/// Whether a server does not know what it was asked.
+pub(crate) fn is_unknown(error: &Error) -> bool {
+    let code = error.refusal().map(|refusal| refusal.code);
+    code == Some(belay::types::error_code::METHOD_NOT_FOUND)
+}
+
 /// Tells that the time given on the command line is over, and what for.
 pub(crate) fn out_of_time(after: Duration, what: &str, as_json: bool) -> Code {
     let message = format!("timed out after {after:?}: {what}");

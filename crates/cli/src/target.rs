@@ -294,6 +294,10 @@ impl Connected<'_> {
         let json = self.target.json;
         match timeout(self.time_left(), listing).await {
             Ok(Ok(listed)) => Ok(listed),
+            Ok(Err(error)) if output::is_unknown(&error) && !json => {
+                output::tell(&format!("belay: this server has no {what}"));
+                Err(Code::of(&error))
+            }
             Ok(Err(error)) => Err(output::fail(&error, json)),
             Err(_) => {
                 let what = format!("the server did not list its {what}");

@@ -90,7 +90,7 @@ impl Read {
         let templates = async {
             match server.client.pages::<ListResourceTemplates>().all().await {
                 // Some servers have resources and know nothing of templates.
-                Err(error) if is_unknown(&error) => Ok(Vec::new()),
+                Err(error) if output::is_unknown(&error) => Ok(Vec::new()),
                 listed => listed,
             }
         };
@@ -116,11 +116,6 @@ impl Read {
         });
         output::put(output::columns(resources.chain(templates))).await
     }
-}
-
-fn is_unknown(error: &belay::Error) -> bool {
-    let code = error.refusal().map(|refusal| refusal.code);
-    code == Some(belay::types::error_code::METHOD_NOT_FOUND)
 }
 
 async fn show(result: ReadResourceResult) -> Code {

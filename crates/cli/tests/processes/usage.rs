@@ -361,6 +361,13 @@ async fn resources_are_listed_and_read() {
         assert_eq!(code, 2);
         assert!(err.contains("resource not found"), "{err}");
     }
+    let mute = r#"read asked; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"mute","version":"1"}}}'; read it; read asked; echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"?"}}'; cat > /dev/null"#;
+    let words = ["read", "--era", "legacy", "--", "sh", "-c", mute];
+    let (code, _, err) = belay(&words).await;
+    assert_eq!(
+        (code, err.trim()),
+        (2, "belay: this server has no resources")
+    );
     let (code, _, err) = on_demo(&["read", "a:", "b:"]).await;
     assert_eq!((code, err.trim()), (1, "belay: one URI at a time"));
 }
