@@ -24,7 +24,9 @@ use super::deadline::Timer;
 use super::exchange::{Frame, Owner, Purpose};
 use super::planted::{Bug, planted};
 use super::requests::{Kind, Serving, Stage};
-use super::{By, Closing, End, Engine, Outcome, Rejection, RequestKey, StopCause, Time, frame};
+use super::{
+    By, Closing, End, Engine, Identity, Outcome, Rejection, RequestKey, StopCause, Time, frame,
+};
 
 impl Engine {
     /// A handler has come to its end with an answer. It is written, unless nobody waits for it any
@@ -267,6 +269,10 @@ impl Engine {
             let mut meta = Meta::default();
             meta.set(meta_key::SUBSCRIPTION_ID, &serving.id)
                 .expect("an id is always valid JSON");
+            if let Identity::Server { info, .. } = &self.config.identity {
+                meta.set(meta_key::SERVER_INFO, info)
+                    .expect("our own types are always valid JSON");
+            }
             let mut result = EmptyResult::new();
             result.result_type = Some(ResultType::Complete);
             result.meta = Some(meta);

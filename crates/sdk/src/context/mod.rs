@@ -159,6 +159,25 @@ impl Context {
         self.notify(&params).await;
     }
 
+    /// The same, with the name of whoever says it: a part of the server, perhaps.
+    ///
+    /// # Cancel safety
+    ///
+    /// As with [`Context::progress`].
+    pub async fn log_as(
+        &self,
+        logger: impl Into<String>,
+        level: LoggingLevel,
+        message: impl Into<serde_json::Value>,
+    ) {
+        if !self.wants(level) {
+            return;
+        }
+        let mut params = LoggingMessageParams::new(level, message);
+        params.logger = Some(logger.into());
+        self.notify(&params).await;
+    }
+
     fn wants(&self, level: LoggingLevel) -> bool {
         use belay_protocol::types::meta_key::LOG_LEVEL;
         match self.era() {

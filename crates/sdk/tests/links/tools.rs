@@ -434,3 +434,25 @@ async fn arguments_are_always_an_object() {
         .unwrap();
     assert_eq!(result.content[0].as_text(), Some("5"));
 }
+
+#[tokio::test]
+async fn log_messages_say_who_speaks() {
+    let tool = Tool::new("log", |cx: Context, (): ()| async move {
+        cx.log_as("store", LoggingLevel::Warning, "low on tea")
+            .await;
+        "logged"
+    });
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let builder = Client::builder("test", "1").on_log(move |message| {
+        let _ = told.send(message);
+    });
+    let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+    let server = Server::new("test", "1").tool(tool);
+    let _serving = server.serve(server_in, server_out);
+    let client = builder.connect(client_in, client_out).await.unwrap();
+    let call = client.call_tool("log", json!({}));
+    call.log_level(LoggingLevel::Info).await.unwrap();
+    let message = heard.recv().await.unwrap();
+    assert_eq!(message.logger.as_deref(), Some("store"));
+    assert_eq!(message.data, json!("low on tea"));
+}

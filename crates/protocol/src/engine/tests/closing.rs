@@ -239,7 +239,7 @@ fn listens_end_with_their_result_before_a_server_closes() {
     assert_eq!(
         desk.written(),
         [
-            r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":7}}}"#
+            r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":7,"io.modelcontextprotocol/serverInfo":{"name":"server","version":"1"}}}}"#
         ]
     );
     let events = desk.events();
