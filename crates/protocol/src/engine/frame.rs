@@ -142,3 +142,36 @@ pub(super) fn answer(id: &RequestId, answer: &Result<RawJson, ErrorObject>) -> B
 pub(super) fn unaddressed(error: &ErrorObject) -> Bytes {
     FrameWriter::new().error(error).finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{ClientCapabilities, Implementation};
+
+    /// Somebody passes on the `_meta` of a request of their own.
+    #[test]
+    fn what_we_say_ourselves_is_said_once() {
+        let mut ask = Ask::new("tools/call", RawJson::empty_object());
+        let ours = [
+            meta_key::PROTOCOL_VERSION,
+            meta_key::CLIENT_INFO,
+            meta_key::CLIENT_CAPABILITIES,
+            meta_key::PROGRESS_TOKEN,
+        ];
+        for key in ours.into_iter().chain(["example.com/user"]) {
+            ask.meta.set(key, "theirs").expect("a text is valid JSON");
+        }
+        let identity = Identity::Client {
+            info: Implementation::new("c", "1"),
+            capabilities: ClientCapabilities::new(),
+        };
+        let standing = StandingMeta::new(&identity, ProtocolVersion::V2026_07_28);
+        let frame = call(CallId(7), &ask, Some(&standing));
+        let frame = String::from_utf8(frame.to_vec()).expect("text");
+        for key in ours {
+            assert_eq!(frame.matches(&format!("\"{key}\":")).count(), 1, "{frame}");
+        }
+        assert_eq!(frame.matches("theirs").count(), 1, "{frame}");
+        assert!(frame.contains(r#""example.com/user":"theirs""#), "{frame}");
+    }
+}
