@@ -43,7 +43,7 @@ impl Bar {
         }
         let total = progress.total.map(|total| total.0);
         let bar = total.map_or(String::new(), |total| drawn(progress.progress.0 / total));
-        let line = printable(line.trim_end(), true).replace('\n', " ");
+        let line = output::one_line(&printable(line.trim_end(), true));
         // What does not fit would begin a line of its own, which nobody would take away again.
         let fits: String = format!("{bar}{line}").chars().take(columns()).collect();
         // To the beginning of the line, and nothing of what was there before.

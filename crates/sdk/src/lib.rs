@@ -76,7 +76,7 @@ mod client;
 mod context;
 mod driver;
 mod error;
-#[cfg(all(feature = "validate", any(feature = "client", feature = "server")))]
+#[cfg(any(feature = "client", feature = "server"))]
 mod filled;
 #[cfg(feature = "server")]
 mod form;

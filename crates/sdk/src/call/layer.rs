@@ -353,7 +353,7 @@ impl Trip {
     async fn timed_out(&self) -> Outcome {
         match self.total {
             Some((_, until)) if has_clock() => tokio::time::sleep_until(until).await,
-            // The engine has the same deadline, and a clock.
+            // What is in flight has the engine's clock; what a guest does here has none.
             _ => std::future::pending().await,
         }
         // What is in flight has the same deadline, and its end is told by the engine.

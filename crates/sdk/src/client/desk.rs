@@ -162,3 +162,45 @@ fn usable_tools(known: &KnownTools, result: RawJson) -> RawJson {
         false => RawJson::encode(&page).unwrap_or(result),
     }
 }
+
+#[cfg(all(test, feature = "validate"))]
+mod tests {
+    use belay_protocol::types::Meta;
+    use serde_json::json;
+
+    use super::*;
+    use crate::Cache;
+
+    fn raw(value: &serde_json::Value) -> RawJson {
+        RawJson::encode(value).expect("it is JSON")
+    }
+
+    fn asked(method: &str, params: serde_json::Value) -> Outgoing {
+        Outgoing {
+            method: method.to_owned().into(),
+            params: raw(&params),
+            meta: Meta::default(),
+        }
+    }
+
+    /// Nothing passes unchecked because somebody else has filled the cache.
+    #[tokio::test]
+    async fn a_list_from_the_cache_is_learnt_from() {
+        let cache = Cache::default();
+        let desk = || Desk {
+            shelf: Some(Shelf::new(cache.clone(), "a".into(), [].into())),
+            outputs: Some(Outputs::default()),
+            ..Desk::default()
+        };
+        let (one, other) = (desk(), desk());
+        let list = asked(ListTools::METHOD, json!({}));
+        let tool = json!({ "name": "add", "outputSchema": { "required": ["sum"] } });
+        let page = json!({ "tools": [tool], "ttlMs": 60000, "cacheScope": "private" });
+        one.learn(&list, raw(&page), one.stamp());
+        let call = asked(CallTool::METHOD, json!({ "name": "add" }));
+        let wrong = raw(&json!({ "structuredContent": {} }));
+        assert!(other.check(&call, &wrong).is_ok(), "it knows nothing yet");
+        assert!(other.recall(&list, false).is_some());
+        assert!(other.check(&call, &wrong).is_err());
+    }
+}

@@ -133,6 +133,17 @@ impl Client {
     }
 
     /// The same, with what the other arguments are by now: what one could be may depend on them.
+    ///
+    /// ```no_run
+    /// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
+    /// use belay::types::PromptReference;
+    ///
+    /// let prompt = PromptReference::new("review");
+    /// let settled = [("language", "rust")];
+    /// let known = client.complete_with(prompt, "framework", "ax", settled).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn complete_with<N: Into<String>, V: Into<String>>(
         &self,
         reference: impl Into<Reference>,

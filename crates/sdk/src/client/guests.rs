@@ -62,12 +62,10 @@ impl Guests {
         match (params, &self.form, &self.url) {
             (ElicitParams::Form(params), Some(form), _) => {
                 let form = form.clone();
-                #[cfg(feature = "validate")]
                 let asked = serde_json::to_value(&params.requested_schema).unwrap_or_default();
                 let answered = move || -> BoxFuture<_> {
                     Box::pin(async move {
                         let answer = form(params).await?;
-                        #[cfg(feature = "validate")]
                         check_form(&asked, &answer)?;
                         Ok(answer)
                     })
@@ -96,7 +94,6 @@ impl Guests {
 }
 
 /// What does not fit the form is not sent: the server could do nothing with it.
-#[cfg(feature = "validate")]
 fn check_form(asked: &Value, answer: &ElicitResult) -> Result<(), ErrorObject> {
     let Err(problem) = crate::filled::check(asked, answer) else {
         return Ok(());

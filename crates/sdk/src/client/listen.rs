@@ -19,8 +19,8 @@ use belay_protocol::types::{Era, Request as _, error_code};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use super::Client;
 use super::inbox::{Change, Inbox};
-use super::{Client, News};
 use crate::driver::{BoxFuture, Link};
 use crate::{Error, InFlight};
 
@@ -183,7 +183,7 @@ impl Subscription {
                 match is_passing(&error) && self.attempt < ATTEMPTS && !self.what.client.is_over() {
                     false => State::Over(ListenEnd::Failed(error)),
                     true => {
-                        let opening = self.what.clone().open_after(self.pause());
+                        let opening = self.what.clone().open_after(pause(self.attempt));
                         self.attempt += 1;
                         State::Opening(Box::pin(opening))
                     }
@@ -191,13 +191,13 @@ impl Subscription {
             }
         };
     }
+}
 
-    /// The first time it is opened again at once.
-    fn pause(&self) -> Duration {
-        match self.attempt {
-            0 => Duration::ZERO,
-            attempt => (PAUSE * 2_u32.pow(attempt.min(10) - 1)).min(LONGEST_PAUSE),
-        }
+/// The first time it is opened again at once.
+fn pause(attempt: u32) -> Duration {
+    match attempt {
+        0 => Duration::ZERO,
+        attempt => (PAUSE * 2_u32.pow(attempt.min(10) - 1)).min(LONGEST_PAUSE),
     }
 }
 
@@ -293,7 +293,6 @@ impl What {
         let mut subscribed = Subscribed {
             client: self.client.clone(),
             link,
-            news: news.clone(),
             inbox: self.inbox.clone(),
             uris: Vec::new(),
             runtime: Handle::try_current().ok(),
@@ -336,7 +335,6 @@ impl What {
 struct Subscribed {
     client: Client,
     link: Arc<Link>,
-    news: Arc<News>,
     inbox: Arc<Inbox>,
     uris: Vec<String>,
     /// It may be dropped where there is none.
@@ -345,14 +343,15 @@ struct Subscribed {
 
 impl Drop for Subscribed {
     fn drop(&mut self) {
-        let unwanted = self.news.given_up(&self.inbox, &self.uris);
+        let news = self.client.news();
+        let unwanted = news.given_up(&self.inbox, &self.uris);
         let (false, Some(runtime)) = (self.link.is_closed(), &self.runtime) else {
             return;
         };
         for uri in unwanted {
             let params = SubscribeParams::new(uri);
             let call = self.client.request::<Unsubscribe>(&params);
-            let news = self.news.clone();
+            let news = news.clone();
             let uri = uri.to_owned();
             let told = async move {
                 let _in_order = news.in_order().await;
@@ -375,5 +374,20 @@ impl fmt::Debug for Subscription {
             .field("filter", &self.what.filter)
             .field("end", &self.end())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As long as it takes to start a server again.
+    #[test]
+    fn a_server_has_two_minutes_to_come_back() {
+        let all: Duration = (0..ATTEMPTS).map(pause).sum();
+        assert!((100..150).contains(&all.as_secs()), "{all:?}");
+        assert_eq!(pause(0), Duration::ZERO);
+        assert_eq!(pause(1), PAUSE);
+        assert_eq!(pause(ATTEMPTS), LONGEST_PAUSE);
     }
 }

@@ -24,6 +24,7 @@ use super::Context;
 use super::input_error::{InputError, Kind};
 use super::questions::{legacy, missing, names, needs};
 use crate::driver::BoxFuture;
+use crate::filled;
 use crate::form::form_of;
 
 impl Context {
@@ -308,16 +309,6 @@ pub struct Asking<T> {
     read: Box<dyn FnOnce(Value) -> Result<T, Read> + Send>,
 }
 
-/// Whether what was filled in is what the form asked for.
-fn check_form(form: Option<&Value>, answer: &Value) -> Result<(), String> {
-    #[cfg(feature = "validate")]
-    if let (Some(form), Ok(answer)) = (form, serde_json::from_value(answer.clone())) {
-        return crate::filled::check(form, &answer);
-    }
-    let _ = (form, answer);
-    Ok(())
-}
-
 /// What was filled in, if it was.
 pub(crate) fn filled_in<T: DeserializeOwned>(result: ElicitResult) -> Result<T, Read> {
     match result.action {
@@ -371,12 +362,11 @@ impl<T> Asking<T> {
     async fn asked(self) -> Result<T, InputError> {
         let cx = &self.cx;
         let params = self.params?;
-        #[cfg(feature = "validate")]
         let form = params.get("requestedSchema").cloned();
-        #[cfg(not(feature = "validate"))]
-        let form: Option<Value> = None;
         let read = |answer: Value| {
-            check_form(form.as_ref(), &answer).map_err(Read::Unfit)?;
+            if let (Some(form), Ok(answer)) = (&form, serde_json::from_value(answer.clone())) {
+                filled::check(form, &answer).map_err(Read::Unfit)?;
+            }
             (self.read)(answer)
         };
         if cx.rounds().is_some_and(|rounds| rounds.is_computing_here()) {

@@ -152,14 +152,18 @@ impl Context {
     ///
     /// As with [`Context::progress`].
     pub async fn log(&self, level: LoggingLevel, message: impl Into<serde_json::Value>) {
-        if !self.wants(level) {
-            return;
-        }
-        let params = LoggingMessageParams::new(level, message);
-        self.notify(&params).await;
+        self.tell(LoggingMessageParams::new(level, message)).await;
     }
 
     /// The same, with the name of whoever says it: a part of the server, perhaps.
+    ///
+    /// ```
+    /// use belay::types::LoggingLevel;
+    ///
+    /// async fn restock(cx: &belay::Context) {
+    ///     cx.log_as("store", LoggingLevel::Warning, "low on tea").await;
+    /// }
+    /// ```
     ///
     /// # Cancel safety
     ///
@@ -170,12 +174,15 @@ impl Context {
         level: LoggingLevel,
         message: impl Into<serde_json::Value>,
     ) {
-        if !self.wants(level) {
-            return;
-        }
         let mut params = LoggingMessageParams::new(level, message);
         params.logger = Some(logger.into());
-        self.notify(&params).await;
+        self.tell(params).await;
+    }
+
+    async fn tell(&self, params: LoggingMessageParams) {
+        if self.wants(params.level) {
+            self.notify(&params).await;
+        }
     }
 
     fn wants(&self, level: LoggingLevel) -> bool {

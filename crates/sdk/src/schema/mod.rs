@@ -21,6 +21,7 @@ use places::{Part, Places};
 use problem::Problem;
 use reader::Reader;
 use rules::{Leading, Plain, Rule};
+use text::cut;
 
 mod check;
 mod dialect;
@@ -96,15 +97,7 @@ pub struct BadSchema(String);
 
 impl BadSchema {
     pub(crate) fn new(problem: impl Into<String>) -> Self {
-        Self(told(problem.into()))
-    }
-}
-
-/// Not more than somebody wants to read.
-fn told(problem: String) -> String {
-    match problem.char_indices().nth(TOLD) {
-        Some((at, _)) => format!("{}…", &problem[..at]),
-        None => problem,
+        Self(cut(&problem.into(), TOLD))
     }
 }
 
@@ -199,7 +192,7 @@ impl Schema {
         let problem = Problem::new(&mut check).find(0, value, 0);
         let problem = problem.unwrap_or_else(|_| "it does not fit".into());
         Err(Unfit {
-            problem: told(problem),
+            problem: cut(&problem, TOLD),
             undecided: false,
         })
     }

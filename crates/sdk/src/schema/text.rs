@@ -7,9 +7,9 @@ const SHOWN: usize = 60;
 /// So many of several things are listed.
 const LISTED: usize = 10;
 
-/// The beginning of a text.
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+/// The beginning of a text: so many characters at most.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -27,7 +27,7 @@ pub(super) fn named(name: &str) -> String {
 
 fn escaped(text: &str) -> String {
     let letters = text.escape_debug().take(SHOWN + 1);
-    cut(&letters.collect::<String>())
+    cut(&letters.collect::<String>(), SHOWN)
 }
 
 /// A value.
@@ -39,7 +39,7 @@ pub(super) fn shown(value: &Value) -> String {
         value => {
             let mut start = Start(String::new());
             let _ = serde_json::to_writer(&mut start, value);
-            cut(&start.0)
+            cut(&start.0, SHOWN)
         }
     }
 }

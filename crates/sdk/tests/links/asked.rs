@@ -183,36 +183,6 @@ async fn a_cursor_that_is_gone_begins_the_list_again() {
     assert_eq!(names, ["new"]);
 }
 
-/// What somebody else has listed is known here, too: nothing passes unchecked because of a cache.
-#[cfg(feature = "validate")]
-#[tokio::test]
-async fn a_list_from_the_cache_is_learnt_from() {
-    let cache = belay::Cache::default();
-    let builder = || client().cache(&cache).check_results();
-    let (client, mut peer) = connected(builder()).await;
-    let list = tokio::spawn(client.list_tools().start());
-    let asked = peer.expect("tools/list").await;
-    let tool = json!({
-        "name": "add", "inputSchema": { "type": "object" }, "outputSchema": { "required": ["sum"] }
-    });
-    let page = json!({ "resultType": "complete", "tools": [tool], "ttlMs": 60000, "cacheScope": "private" });
-    peer.answer(&asked, page).await;
-    list.await.unwrap().unwrap();
-    assert_eq!(cache.len(), 1);
-    // From the cache, and again.
-    client.list_tools().await.unwrap();
-    let call = tokio::spawn(client.call_tool("add", json!({})).start());
-    let asked = peer.expect("tools/call").await;
-    let wrong = json!({ "resultType": "complete", "content": [], "structuredContent": {} });
-    peer.answer(&asked, wrong).await;
-    let asked = peer.expect("tools/list").await;
-    let error = json!({ "code": -32603, "message": "not now" });
-    peer.say(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
-        .await;
-    let error = call.await.unwrap().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Violated, "{error:?}");
-}
-
 /// 2026-07-28, basic: types of results that an extension has are understood once it is advertised.
 #[tokio::test]
 async fn results_of_extensions_are_answers() {
@@ -244,4 +214,70 @@ async fn results_of_extensions_are_answers() {
 #[should_panic(expected = "it needs a prefix")]
 fn an_extension_has_a_prefix() {
     let _ = Server::new("test", "1").extension("receipts", Default::default());
+}
+
+/// A model is not shown a conversation that is not in order.
+#[tokio::test]
+async fn a_model_is_asked_in_good_order_only() {
+    let (mut peer, (reader, writer)) = Peer::pipe();
+    let builder = client()
+        .on_sample(|_| async { panic!("it was asked") })
+        .capabilities(|can| can.sampling.as_mut().unwrap().tools = Some(Default::default()));
+    let connecting = tokio::spawn(builder.connect(reader, writer));
+    peer.open_legacy().await;
+    let _client = connecting.await.unwrap().unwrap();
+    let result = json!({ "type": "tool_result", "toolUseId": "1", "content": [] });
+    let messages = json!([{ "role": "user", "content": result }]);
+    let params = json!({ "messages": messages, "maxTokens": 5 });
+    peer.ask(7, "sampling/createMessage", params).await;
+    let answer = peer.expect_answer(7).await;
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+}
+
+/// What one argument could be may depend on the others.
+#[tokio::test]
+async fn completion_knows_what_is_settled() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Trip {
+        country: String,
+        city: String,
+    }
+    let prompt = belay::Prompt::new("trip", |_: Context, it: Trip| async move {
+        it.country + &it.city
+    })
+    .complete("city", |_, typed| async move {
+        let country = typed.settled.get("country").cloned();
+        [format!(
+            "{} in {}",
+            typed.value,
+            country.unwrap_or_default()
+        )]
+    });
+    let server = Server::new("test", "1").prompt(prompt);
+    let (client, _serving) = pair(&server, belay::engine::Mode::Auto).await.unwrap();
+    let trip = belay::types::PromptReference::new("trip");
+    let known = client.complete_with(trip, "city", "Par", [("country", "France")]);
+    assert_eq!(known.await.unwrap().completion.values, ["Par in France"]);
+}
+
+/// What a handler says nothing of is of the type of its resource.
+#[tokio::test]
+async fn contents_have_the_type_of_their_resource() {
+    use belay::types::ResourceContents;
+    let whole = |uri: &'static str, kind: Option<&'static str>| {
+        belay::Resource::new(uri, uri, move |_: Context| async move {
+            let mut contents = ResourceContents::text(uri, "{}");
+            contents.mime_type = kind.map(str::to_owned);
+            contents
+        })
+        .mime_type("application/json")
+    };
+    let server = Server::new("test", "1")
+        .resource(whole("a://plain", None))
+        .resource(whole("a://own", Some("text/x-own")));
+    let (client, _serving) = pair(&server, belay::engine::Mode::Auto).await.unwrap();
+    for (uri, kind) in [("a://plain", "application/json"), ("a://own", "text/x-own")] {
+        let read = client.read_resource(uri).await.unwrap();
+        assert_eq!(read.contents[0].mime_type.as_deref(), Some(kind));
+    }
 }

@@ -17,6 +17,7 @@ use belay_testkit::{Peer, until};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing_core::span::Current;
 
 async fn pair(server: &Server, layer: impl ClientLayer) -> (Client, Serving) {
     let ((server_in, server_out), (client_in, client_out)) = belay::memory();
@@ -261,6 +262,9 @@ async fn a_layer_that_sleeps_is_cancelled_and_timed_out_all_the_same() {
 struct Spans {
     next: Arc<AtomicU64>,
     spans: Arc<Mutex<HashMap<u64, HashMap<String, String>>>>,
+    /// Those that were entered, the innermost last.
+    entered: Arc<Mutex<Vec<u64>>>,
+    metadata: Arc<Mutex<Option<&'static tracing::Metadata<'static>>>>,
 }
 
 struct Fields<'a>(&'a mut HashMap<String, String>);
@@ -282,6 +286,7 @@ impl tracing::Subscriber for Spans {
         let mut fields = HashMap::new();
         span.record(&mut Fields(&mut fields));
         self.spans.lock().unwrap().insert(id, fields);
+        *self.metadata.lock().unwrap() = Some(span.metadata());
         Id::from_u64(id)
     }
 
@@ -293,8 +298,22 @@ impl tracing::Subscriber for Spans {
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn event(&self, _: &tracing::Event<'_>) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
+
+    fn enter(&self, span: &Id) {
+        self.entered.lock().unwrap().push(span.into_u64());
+    }
+
+    fn exit(&self, _: &Id) {
+        self.entered.lock().unwrap().pop();
+    }
+
+    fn current_span(&self) -> Current {
+        let entered = self.entered.lock().unwrap();
+        match (entered.last(), *self.metadata.lock().unwrap()) {
+            (Some(id), Some(metadata)) => Current::new(Id::from_u64(*id), metadata),
+            _ => Current::none(),
+        }
+    }
 }
 
 impl Spans {
@@ -332,6 +351,11 @@ async fn spans_record_how_each_request_ended_on_both_sides() {
     })
     .await;
     let ends = spans.ends();
+    // What is known only on the wire is known to both.
+    for (id, span) in spans.spans.lock().unwrap().iter() {
+        assert!(span.contains_key("jsonrpc.request.id"), "{id}: {span:?}");
+        assert_eq!(span["mcp.protocol.version"], "2026-07-28", "{id}");
+    }
     let ends: Vec<[&str; 3]> = ends
         .iter()
         .map(|span| span.each_ref().map(|s| &**s))
@@ -359,6 +383,35 @@ async fn spans_record_how_each_request_ended_on_both_sides() {
             ],
         ]
     );
+}
+
+/// A server that wants too much patience does not get it.
+#[tokio::test(start_paused = true)]
+async fn a_server_can_ask_for_patience_within_bounds() {
+    let (mut peer, (reader, writer)) = Peer::pipe();
+    let retry = Retry::new(1).backoff(Duration::from_millis(1), Duration::from_secs(2));
+    let builder = Client::builder("test", "1").layer(retry);
+    let client = tokio::spawn(builder.connect(reader, writer));
+    peer.open_modern().await;
+    let client = client.await.unwrap().unwrap();
+    for (asked_for, waits) in [(1000, 1000), (3_600_000, 2000)] {
+        let call = tokio::spawn(client.call_tool("pay", json!({})).into_future());
+        let asked = peer.expect("tools/call").await;
+        let error =
+            json!({ "code": -31001, "message": "no", "data": { "retryAfterMs": asked_for } });
+        peer.say(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
+            .await;
+        let began = tokio::time::Instant::now();
+        let asked = peer.expect("tools/call").await;
+        let waited = began.elapsed().as_millis();
+        assert!(
+            (waits..waits + 100).contains(&waited),
+            "{asked_for}: {waited}"
+        );
+        peer.answer(&asked, json!({ "resultType": "complete", "content": [] }))
+            .await;
+        call.await.unwrap().unwrap();
+    }
 }
 
 /// A question is no answer.

@@ -1,8 +1,9 @@
 //! Listening for news of a legacy server: what it is told, and when.
 
 use belay::engine::Mode;
+use belay::jsonrpc::RawJson;
 use belay::types::modern::SubscriptionFilter;
-use belay::{Change, Client};
+use belay::{Change, Client, ClientLayer, Error, LayerFuture, NextCall, Outgoing};
 use belay_testkit::Peer;
 use serde_json::json;
 
@@ -79,4 +80,37 @@ async fn a_server_that_cannot_be_subscribed_to_is_not_asked_to() {
     let asked = peer.expect("ping").await;
     peer.answer(&asked, json!({})).await;
     ping.await.unwrap().unwrap();
+}
+
+/// Says who asks.
+struct Stamp;
+
+impl ClientLayer for Stamp {
+    fn call<'a>(
+        &'a self,
+        mut request: Outgoing,
+        next: NextCall<'a>,
+    ) -> LayerFuture<'a, Result<RawJson, Error>> {
+        let _ = request.meta.set("example.com/user", "ada");
+        next.run(request)
+    }
+}
+
+/// Layers are around every call, those of a subscription among them.
+#[tokio::test]
+async fn subscriptions_go_by_way_of_the_layers() {
+    let (mut peer, (reader, writer)) = Peer::pipe();
+    let builder = Client::builder("test", "1").layer(Stamp);
+    let connecting = tokio::spawn(builder.connect(reader, writer));
+    peer.open_legacy().await;
+    let client = connecting.await.unwrap().unwrap();
+    let listener = client.clone();
+    let filter = SubscriptionFilter::new().resource("memo://1");
+    let listening = tokio::spawn(async move { listener.listen(filter).await });
+    let asked = peer.expect("resources/subscribe").await;
+    assert_eq!(asked["params"]["_meta"]["example.com/user"], "ada");
+    peer.answer(&asked, json!({})).await;
+    drop(listening.await.unwrap().unwrap());
+    let told = peer.expect("resources/unsubscribe").await;
+    assert_eq!(told["params"]["_meta"]["example.com/user"], "ada");
 }

@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use belay::types::modern::SubscriptionFilter;
+use belay::types::{
+    CreateMessageParams, IncludeContext, SamplingBlock, SamplingMessage, ToolUseContent,
+};
 use belay::{
     Context, InputError, Prompt, Questions, Round, Server, StateKey, Step, Tool, ToolError,
 };
@@ -359,6 +362,64 @@ async fn answers_are_held_against_their_form() {
             }
         }
     }
+}
+
+/// What cannot be asked is not: the tool hears of it, and the client does not.
+#[tokio::test]
+async fn sampling_has_its_rules() {
+    let tool = Tool::new("think", |cx: Context, (): ()| async move {
+        let using = ToolUseContent::new("1", "clock", serde_json::Map::new());
+        let using = SamplingMessage::assistant(SamplingBlock::ToolUse(using));
+        let open = CreateMessageParams::new([using], 5_u64);
+        let error = cx.sample(open).await.unwrap_err().to_string();
+        assert!(error.contains("has no result"), "{error}");
+        let mut all = CreateMessageParams::new([SamplingMessage::user("Hm?")], 5_u64);
+        all.include_context = Some(IncludeContext::AllServers);
+        let said = cx.sample(all).await?;
+        Ok::<_, InputError>(said.model)
+    });
+    let mut desk = Desk::new(&Server::new("test", "1").tool(tool));
+    let refused = desk.call(json!({ "name": "think" })).await;
+    // It has declared no `sampling.context`.
+    assert_eq!(refused["error"]["code"], -32021, "{refused}");
+    let missing = &refused["error"]["data"]["requiredCapabilities"]["sampling"];
+    assert!(missing.get("context").is_some(), "{refused}");
+}
+
+/// 2025-06-18 has no field for several choices: nobody is asked what they cannot understand.
+#[tokio::test]
+async fn older_clients_are_not_asked_for_several_choices() {
+    #[derive(Deserialize, JsonSchema)]
+    enum Colour {
+        Red,
+        Blue,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    struct Colours {
+        #[allow(dead_code)]
+        colours: Vec<Colour>,
+    }
+    let tool = Tool::new("paint", |cx: Context, (): ()| async move {
+        let colours = cx.elicit::<Colours>("Which?").await;
+        let colours = colours.map(|it| it.colours.len().to_string());
+        colours.unwrap_or_else(|error| error.to_string())
+    });
+    let (mut peer, (reader, writer)) = Peer::pipe();
+    let server = Server::new("test", "1").tool(tool);
+    let _serving = server.serve(reader, writer);
+    let hello = json!({
+        "protocolVersion": "2025-06-18", "capabilities": { "elicitation": {} },
+        "clientInfo": { "name": "old", "version": "1" }
+    });
+    peer.ask(1, "initialize", hello).await;
+    peer.expect_answer(1).await;
+    peer.tell("notifications/initialized", json!({})).await;
+    peer.ask(2, "tools/call", json!({ "name": "paint" })).await;
+    let answer = peer.expect_answer(2).await;
+    assert!(
+        text(&answer).contains("no field for several choices"),
+        "{answer}"
+    );
 }
 
 /// A state that is nothing is a state.

@@ -430,6 +430,26 @@ mod tests {
             let checked = tool().check(&headers, Some(&arguments));
             assert_eq!(checked, Ok(()), "{arguments:?} {headers:?}");
         }
+        // As every server writes it.
+        let whole = raw(&json!({ "in": { "count": 42.0 } }));
+        let headers: HeaderMap = tool().headers(Some(&whole)).into_iter().collect();
+        assert_eq!(headers["mcp-param-count"], "42");
+    }
+
+    /// 2026-07-28, server/tools: others have but 53 bits.
+    #[test]
+    fn integers_that_others_cannot_read_are_not_said() {
+        for (count, good) in [
+            ((1_u64 << 53) - 1, true),
+            (1 << 53, false),
+            (u64::MAX, false),
+        ] {
+            let arguments = raw(&json!({ "in": { "count": count } }));
+            let headers: HeaderMap = tool().headers(Some(&arguments)).into_iter().collect();
+            assert_eq!(headers.contains_key("mcp-param-count"), good, "{count}");
+            let checked = tool().check(&headers, Some(&arguments));
+            assert_eq!(checked.is_ok(), good, "{count}: {checked:?}");
+        }
     }
 
     #[test]
