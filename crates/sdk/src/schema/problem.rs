@@ -8,7 +8,7 @@ use super::places::Part;
 use super::rules::{Leading, Limit, Plain, Properties, Rule, Size};
 use super::scopes::Scope;
 use super::seen::Seen;
-use super::text::{listed, named, shown};
+use super::text::{escaped, listed, named, shown};
 
 /// So many options are told, each with what is wrong.
 const OPTIONS: usize = 10;
@@ -84,13 +84,13 @@ impl<'c, 's> Problem<'c, 's> {
             }
             let step = match pair.step {
                 Step::Here => return self.find(pair.part, pair.value, scope),
-                Step::Member(_, name) => named(name),
-                Step::Item(at) => format!("`{at}`"),
+                Step::Member(_, name) => escaped(name),
+                Step::Item(at) => at.to_string(),
             };
             if self.check.schema.nodes[pair.part].is_never() {
                 let problem = match rule {
                     Leading::Properties(rule) => self.unexpected(&step, rule),
-                    _ => format!("{step} is not expected"),
+                    _ => format!("`{step}` is not expected"),
                 };
                 return Ok(self.here(&problem));
             }
@@ -122,10 +122,10 @@ impl<'c, 's> Problem<'c, 's> {
             .collect();
         known.sort_unstable();
         match known.is_empty() {
-            true => format!("{step} is not expected"),
+            true => format!("`{step}` is not expected"),
             false => {
                 let known = listed(known.into_iter().map(named));
-                format!("{step} is not expected; expected are {known}")
+                format!("`{step}` is not expected; expected are {known}")
             }
         }
     }
@@ -175,10 +175,7 @@ impl<'c, 's> Problem<'c, 's> {
     /// A problem, with where it is.
     fn here(&self, problem: &str) -> String {
         let skipped = self.path.len().saturating_sub(STEPS);
-        let steps = self.path[skipped..]
-            .iter()
-            .map(|step| step.trim_matches('`'));
-        let path = steps.collect::<Vec<_>>().join(".");
+        let path = self.path[skipped..].join(".");
         match (self.path.is_empty(), skipped) {
             (true, _) => problem.to_owned(),
             (false, 0) => format!("`{path}`: {problem}"),

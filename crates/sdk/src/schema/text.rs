@@ -25,7 +25,8 @@ pub(super) fn named(name: &str) -> String {
     format!("`{}`", escaped(name))
 }
 
-fn escaped(text: &str) -> String {
+/// Cut short, and nothing in it that a terminal obeys.
+pub(super) fn escaped(text: &str) -> String {
     let letters = text.escape_debug().take(SHOWN + 1);
     cut(&letters.collect::<String>(), SHOWN)
 }

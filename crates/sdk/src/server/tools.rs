@@ -181,17 +181,17 @@ impl Tool {
         self
     }
 
-    /// Why the arguments do not fit the schema, as the model gets to see it.
+    /// Why it is not called: a schema that cannot be used, or arguments that do not fit it, as the model
+    /// gets to see it.
     #[cfg(feature = "validate")]
     fn unfit(&self, arguments: &RawJson) -> Option<Answered> {
-        let schema = match &**self.schema.as_ref()? {
-            Ok(schema) => schema,
-            // What was to be checked and is not, is not let in.
-            Err(error) => {
-                let problem = format!("{:?}: {error}", self.description.name);
-                return Some(Err(ErrorObject::new(error_code::INTERNAL_ERROR, problem)));
-            }
-        };
+        // What was to be checked and is not, is not let in; what it would give neither.
+        let mut schemas = [&self.schema, &self.output].into_iter().flatten();
+        if let Some(error) = schemas.find_map(|schema| schema.as_ref().as_ref().err()) {
+            let problem = format!("{:?}: {error}", self.description.name);
+            return Some(Err(ErrorObject::new(error_code::INTERNAL_ERROR, problem)));
+        }
+        let schema = self.schema.as_ref()?.as_ref().as_ref().ok()?;
         let problem = match arguments.decode() {
             Err(error) => format!("invalid arguments: {error}"),
             Ok(arguments) => match schema.check(&arguments).err()? {
@@ -236,11 +236,14 @@ impl Tool {
         let problem = match &result.structured_content {
             None => Some("it gave no structured content".to_owned()),
             #[cfg(feature = "validate")]
-            Some(content) => match self.output.as_deref() {
-                Some(Ok(schema)) => schema.check(content).err().map(|unfit| unfit.to_string()),
-                Some(Err(error)) => Some(error.to_string()),
-                None => None,
-            },
+            Some(content) => {
+                let schema = self
+                    .output
+                    .as_deref()
+                    .and_then(|schema| schema.as_ref().ok());
+                let unfit = schema.and_then(|schema| schema.check(content).err());
+                unfit.map(|unfit| unfit.to_string())
+            }
             #[cfg(not(feature = "validate"))]
             Some(_) => None,
         };

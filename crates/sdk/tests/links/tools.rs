@@ -1,7 +1,6 @@
 //! What can be said of a tool, and what becomes of it.
 
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use belay::engine::{Mode, StopCause};
@@ -294,13 +293,25 @@ async fn arguments_that_cannot_be_read_do_not_fit() {
 #[cfg(feature = "validate")]
 #[tokio::test]
 async fn a_tool_whose_schema_cannot_be_used_cannot_be_called() {
-    let elsewhere = json!({ "type": "object", "$ref": "https://example.com/arguments" });
-    let tool = Tool::new("strict", |_: Context, (): ()| async { "ran" })
-        .input_schema(elsewhere.as_object().unwrap().clone());
-    let server = Server::new("test", "1").tool(tool);
+    let elsewhere = json!({ "type": "object", "$ref": "https://example.com/schema" });
+    let elsewhere = elsewhere.as_object().unwrap();
+    let ran = Arc::new(Mutex::new(false));
+    let tool = |name: &str| {
+        let ran = ran.clone();
+        Tool::new(name, move |_: Context, (): ()| {
+            *ran.lock().unwrap() = true;
+            async { "ran" }
+        })
+    };
+    let server = Server::new("test", "1")
+        .tool(tool("takes").input_schema(elsewhere.clone()))
+        .tool(tool("gives").output_schema(elsewhere.clone()));
     let (client, _serving) = pair(&server, Mode::Auto).await.unwrap();
-    let error = client.call_tool("strict", json!({})).await.unwrap_err();
-    assert!(error.to_string().contains("nothing is fetched"), "{error}");
+    for name in ["takes", "gives"] {
+        let error = client.call_tool(name, json!({})).await.unwrap_err();
+        assert!(error.to_string().contains("nothing is fetched"), "{error}");
+    }
+    assert!(!*ran.lock().unwrap(), "what cannot be checked is not done");
 }
 
 /// A server that does not keep its word.

@@ -472,6 +472,11 @@ fn problems_are_told_in_a_sentence() {
             "`c` is not expected; expected are `a`, `b`",
         ),
         (
+            json!({ "properties": { "a": false, "b": {} } }),
+            json!({ "a": 1 }),
+            "`a` is not expected; expected are `b`",
+        ),
+        (
             json!({ "properties": { "a": {} }, "unevaluatedProperties": false }),
             json!({ "c": 1 }),
             "`c` is not expected",
