@@ -125,9 +125,35 @@ fn references_can_depend_on_where_one_comes_from() {
     assert_eq!(check(list, json!(["a"])), Ok(()));
     assert_eq!(check(numbers.clone(), json!([1])), Ok(()));
     assert_eq!(
-        check(numbers, json!(["a"])).unwrap_err(),
+        check(numbers.clone(), json!(["a"])).unwrap_err(),
         "`0`: \"a\" is not a number"
     );
+    // What was found out on one way there is not taken for the other's.
+    let either = json!({
+        "anyOf": [{ "$ref": "https://example.com/numbers" }, { "$ref": "https://example.com/list" }],
+        "$defs": { "numbers": numbers }
+    });
+    assert_eq!(check(either, json!(["a"])), Ok(()));
+}
+
+#[test]
+fn what_anchors_mean_is_counted_as_work() {
+    let chain = (0..60).map(|number| {
+        let next = match number {
+            59 => json!(true),
+            _ => json!({ "$ref": format!("r{}", number + 1) }),
+        };
+        let link = json!({
+            "$id": format!("r{number}"), "$dynamicAnchor": format!("a{number}"), "allOf": [next]
+        });
+        (format!("r{number}"), link)
+    });
+    let chain: Map<String, Value> = chain.collect();
+    let schema = Schema::compile(&json!({ "$defs": chain, "$ref": "r0" })).unwrap();
+    let mut check = Check::new(&schema);
+    assert!(check.fits(0, &json!(1), 0).unwrap().is_some());
+    // Sixty meanings, each of sixty names.
+    assert!(check.work > 60 * 60, "{}", check.work);
 }
 
 #[test]
