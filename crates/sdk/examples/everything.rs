@@ -5,6 +5,8 @@
 //! ```
 
 use std::future::{IntoFuture, pending};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use belay::types::{
@@ -54,7 +56,14 @@ struct Sum {
 /// Tools that answer by themselves.
 fn tools(server: Server) -> Server {
     let (tools, resources, books) = (server.tools(), server.resources(), server.books());
+    let moves = Arc::new(AtomicUsize::new(0));
+    let count = moves.clone();
     server
+        .on_notification(move |told| {
+            if told.method == "notifications/roots/list_changed" {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        })
         .tool(
             Tool::new("echo", |_: Context, it: Text| async move { it.text })
                 .title("Echo")
@@ -99,6 +108,11 @@ fn tools(server: Server) -> Server {
             tools.add(Tool::new("grown", |_: Context, (): ()| async { "new" }));
             async { "there is a new tool" }
         }))
+        // How often a client said that its folders have changed.
+        .tool(Tool::new("moves", move |_: Context, (): ()| {
+            let moves = moves.load(Ordering::SeqCst);
+            async move { moves.to_string() }
+        }))
         .tool(Tool::new("touch", move |_: Context, it: Text| {
             resources.updated(&it.text);
             async { "touched" }
@@ -133,7 +147,9 @@ fn asking(server: Server) -> Server {
             Ok::<_, ToolError>(format!("{} is {:?}", person.name, person.size))
         }))
         .tool(Tool::new("visit", |cx: Context, it: Text| async move {
-            cx.elicit_url("Please log in.", it.text).await?;
+            let ask = cx.elicit_url("Please log in.", it.text);
+            ask.elicitation_id("login").await?;
+            cx.visited("login").await;
             Ok::<_, ToolError>("they agreed")
         }))
         .tool(Tool::new("ask", |cx: Context, it: Text| async move {

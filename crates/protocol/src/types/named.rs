@@ -39,6 +39,11 @@ impl<T> Named<T> {
         }
     }
 
+    /// All of them, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().map(|(_, value)| value)
+    }
+
     /// The one of this name.
     pub fn get(&self, name: &str) -> Option<&T> {
         let found = self.0.iter().find(|(known, _)| known == name);

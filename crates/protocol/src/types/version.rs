@@ -75,6 +75,12 @@ impl ProtocolVersion {
         self >= Self::V2025_11_25
     }
 
+    /// Whether a page that a person is asked to visit has a name, and the client is told when they are
+    /// done there.
+    pub fn names_visits(self) -> bool {
+        self == Self::V2025_11_25
+    }
+
     /// The date that names it on the wire.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -22,7 +22,9 @@ use super::{Cache, Client, Desk, Established, Guests, Held, News, Routes, Shelf}
 use crate::Error;
 use crate::call::{ClientLayer, Lines, Outlet, Route};
 use crate::context::Context;
-use crate::driver::{Answer, App, BoxFuture, Ends, Link, Passed, Process, Request, Tap, launch};
+use crate::driver::{
+    Answer, App, BoxFuture, Ends, Link, Notified, Passed, Process, Request, Tap, launch, pass_on,
+};
 
 /// Settings of a client, and its handlers for what a legacy server may ask.
 #[must_use = "a builder does nothing until it connects"]
@@ -53,7 +55,6 @@ pub struct ClientBuilder {
 }
 
 type Handler = Arc<dyn Fn(Context, Value) -> BoxFuture<Result<Value, ErrorObject>> + Send + Sync>;
-type Notified = Arc<dyn Fn(Notification) + Send + Sync>;
 type Logged = Arc<dyn Fn(LoggingMessageParams) + Send + Sync>;
 
 impl Default for ClientBuilder {
@@ -483,11 +484,6 @@ impl App for Handlers {
                 _ => tracing::debug!("a log message could not be read"),
             }
         }
-        match &self.notified {
-            Some(told) => told(notification),
-            None => {
-                tracing::debug!(method = %notification.method, "a notification was passed over")
-            }
-        }
+        pass_on(self.notified.as_ref(), notification);
     }
 }

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use super::Context;
 use super::input_error::{InputError, Kind};
-use super::questions::{legacy, missing, names, needs};
+use super::questions::{missing, names, needs, suit};
 use crate::driver::BoxFuture;
 use crate::filled;
 use crate::form::form_of;
@@ -248,8 +248,15 @@ impl Context {
     pub(crate) async fn end_step(
         &self,
         state: Value,
-        questions: Named<InputRequest>,
+        mut questions: Named<InputRequest>,
     ) -> InputError {
+        let version = self.version();
+        let suited = questions
+            .values_mut()
+            .try_for_each(|question| suit(question, version));
+        if let Err(error) = suited {
+            return error;
+        }
         match self.rounds() {
             Some(rounds) => {
                 rounds.end_step(state, questions).await;
@@ -264,8 +271,9 @@ impl Context {
         &self,
         question: &InputRequest,
     ) -> Result<crate::InFlight<Value>, InputError> {
-        let params = Value::Object(question.params.clone().unwrap_or_default());
-        let params = legacy(params, self.version())?;
+        let mut question = question.clone();
+        suit(&mut question, self.version())?;
+        let params = Value::Object(question.params.unwrap_or_default());
         Ok(self.request_raw(&question.method, &params).start())
     }
 
@@ -373,8 +381,11 @@ impl<T> Asking<T> {
             return Err(InputError(Kind::InsideOnce));
         }
         cx.require(&(self.needs)(&params)).await?;
+        let question = InputRequest::by_name(self.method, &params);
+        let mut question = question.map_err(InputError::unwritten)?;
+        suit(&mut question, cx.version())?;
         if cx.era() == Era::Legacy {
-            let params = legacy(params, cx.version())?;
+            let params = Value::Object(question.params.unwrap_or_default());
             let mut call = cx.request_raw::<Value>(self.method, &params);
             if let Some(timeout) = self.timeout {
                 call = call.timeout(timeout);
@@ -387,8 +398,6 @@ impl<T> Asking<T> {
         let Some(rounds) = cx.rounds() else {
             return Err(InputError(Kind::NotHere));
         };
-        let question = InputRequest::by_name(self.method, &params);
-        let question = question.map_err(InputError::unwritten)?;
         let name = self.name.clone();
         let answer = rounds.answer(self.name, question).await;
         // Whoever asked in another task, or in another round, gets none.
@@ -404,6 +413,17 @@ impl<T> Asking<T> {
                 Err(cx.refuse(error).await)
             }
         }
+    }
+}
+
+impl Asking<()> {
+    /// What the visit of a page is called in 2025-11-25, for [`Context::visited`]. No other visit may be
+    /// called the same. Without this it has a name that nobody can guess.
+    pub fn elicitation_id(mut self, id: impl Into<String>) -> Self {
+        if let Ok(Value::Object(params)) = &mut self.params {
+            params.insert("elicitationId".into(), id.into().into());
+        }
+        self
     }
 }
 

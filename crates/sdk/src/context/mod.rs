@@ -6,6 +6,7 @@ mod asking;
 mod input_error;
 #[cfg(feature = "server")]
 mod questions;
+mod telling;
 
 use std::any::{Any, TypeId};
 use std::future::Future;
@@ -15,10 +16,7 @@ use std::time::Duration;
 
 use belay_protocol::engine::{Incoming, Ledger, StopCause};
 use belay_protocol::jsonrpc::{RawJson, RequestId};
-use belay_protocol::types::{
-    Era, Implementation, LoggingLevel, LoggingMessageParams, Meta, Notification, ProtocolVersion,
-    Request as Typed,
-};
+use belay_protocol::types::{Era, Implementation, Meta, ProtocolVersion, Request as Typed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -112,109 +110,6 @@ impl Context {
     /// Why this handler should stop, if it should.
     pub fn stop_cause(&self) -> Option<StopCause> {
         self.inner.stop.cause().cloned()
-    }
-
-    /// Tells the caller how far the request has come. What does not grow is not sent.
-    ///
-    /// Waits while the connection is full, so that a handler cannot outrun its reader.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it either has told or has not; nothing is told in part.
-    pub async fn progress(&self, progress: f64, total: impl Into<Option<f64>>, message: &str) {
-        let message = Some(message).filter(|message| !message.is_empty());
-        let key = self.inner.incoming.key;
-        let said = self
-            .inner
-            .link
-            .progress(key, progress, total.into(), message);
-        // A handler that has a lot to say lets others have their turn.
-        tokio::task::coop::consume_budget().await;
-        if let Err(error) = said.await {
-            tracing::debug!(%error, "progress was not sent");
-        }
-    }
-
-    /// The same without waiting, for handlers that block: if there is no room, nothing is told.
-    pub fn progress_now(&self, progress: f64, total: impl Into<Option<f64>>, message: &str) {
-        let message = Some(message).filter(|message| !message.is_empty());
-        let key = self.inner.incoming.key;
-        let link = &self.inner.link;
-        if let Err(error) = link.progress_now(key, progress, total.into(), message) {
-            tracing::debug!(%error, "progress was not sent");
-        }
-    }
-
-    /// Sends a log message to the caller. A modern caller gets it only if its request asked for
-    /// messages of this level, a legacy one from the level on that it has set, or from `info`.
-    ///
-    /// # Cancel safety
-    ///
-    /// As with [`Context::progress`].
-    pub async fn log(&self, level: LoggingLevel, message: impl Into<serde_json::Value>) {
-        self.tell(LoggingMessageParams::new(level, message)).await;
-    }
-
-    /// The same, with the name of whoever says it: a part of the server, perhaps.
-    ///
-    /// ```
-    /// use belay::types::LoggingLevel;
-    ///
-    /// async fn restock(cx: &belay::Context) {
-    ///     cx.log_as("store", LoggingLevel::Warning, "low on tea").await;
-    /// }
-    /// ```
-    ///
-    /// # Cancel safety
-    ///
-    /// As with [`Context::progress`].
-    pub async fn log_as(
-        &self,
-        logger: impl Into<String>,
-        level: LoggingLevel,
-        message: impl Into<serde_json::Value>,
-    ) {
-        let mut params = LoggingMessageParams::new(level, message);
-        params.logger = Some(logger.into());
-        self.tell(params).await;
-    }
-
-    async fn tell(&self, params: LoggingMessageParams) {
-        if self.wants(params.level) {
-            self.notify(&params).await;
-        }
-    }
-
-    fn wants(&self, level: LoggingLevel) -> bool {
-        use belay_protocol::types::meta_key::LOG_LEVEL;
-        match self.era() {
-            #[cfg(feature = "server")]
-            Era::Legacy => self
-                .standing()
-                .is_none_or(|standing| level >= standing.level()),
-            #[cfg(not(feature = "server"))]
-            Era::Legacy => true,
-            Era::Modern => {
-                let wanted: Option<LoggingLevel> = self.meta().get(LOG_LEVEL).ok().flatten();
-                wanted.is_some_and(|wanted| level >= wanted)
-            }
-        }
-    }
-
-    async fn notify<N: Notification>(&self, params: &N) {
-        if let Ok(params) = RawJson::encode(params) {
-            self.say(N::METHOD, &params).await;
-        }
-    }
-
-    /// Says something on behalf of this request.
-    pub(crate) async fn say(&self, method: &str, params: &RawJson) {
-        let key = Some(self.inner.incoming.key);
-        let said = self.inner.link.notify(key, method, Some(params));
-        tokio::task::coop::consume_budget().await;
-        if let Err(error) = said.await {
-            tracing::debug!(%error, method, "a notification was not sent");
-        }
     }
 
     /// Ends the stream that waits for the answer, without ending the request: the client asks again

@@ -1,5 +1,6 @@
-//! Questions: what a client must be able to do to be asked them, and how older revisions write them.
+//! Questions: what a client must be able to do to be asked them, and how each revision writes them.
 
+use belay_protocol::types::modern::InputRequest;
 use belay_protocol::types::{
     ClientCapabilities, CreateMessage, Elicit, ElicitationCapability, Extra, ListCapability,
     ProtocolVersion, Request as _, SamplingCapability,
@@ -88,31 +89,36 @@ pub(super) fn names(missing: &ClientCapabilities) -> Vec<String> {
     missing.map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Older revisions have no modes, and the one that has them names each visit.
-pub(super) fn legacy(mut params: Value, version: ProtocolVersion) -> Result<Value, InputError> {
-    if let Some(params) = params.as_object_mut() {
-        match params.get("mode").and_then(Value::as_str) {
-            Some("form") if !version.has_elicitation_modes() => {
-                params.shift_remove("mode");
-                let fields = params.get_mut("requestedSchema");
-                let fields = fields.and_then(|schema| schema.get_mut("properties"));
-                for field in fields.and_then(Value::as_object_mut).into_iter().flatten() {
-                    if let Some(field) = field.1.as_object_mut() {
-                        plain_field(field)?;
-                    }
+/// Writes a question as a revision has it: older ones have no modes, and one gives each visit a name.
+pub(super) fn suit(
+    question: &mut InputRequest,
+    version: ProtocolVersion,
+) -> Result<(), InputError> {
+    let Some(params) = question.params.as_mut() else {
+        return Ok(());
+    };
+    match params.get("mode").and_then(Value::as_str) {
+        Some("form") if !version.has_elicitation_modes() => {
+            params.shift_remove("mode");
+            let fields = params.get_mut("requestedSchema");
+            let fields = fields.and_then(|schema| schema.get_mut("properties"));
+            for field in fields.and_then(Value::as_object_mut).into_iter().flatten() {
+                if let Some(field) = field.1.as_object_mut() {
+                    plain_field(field)?;
                 }
             }
-            Some("url") if !params.contains_key("elicitationId") => {
-                let mut id = [0; 16];
-                getrandom::fill(&mut id)
-                    .map_err(|error| InputError::unwritten(serde::ser::Error::custom(error)))?;
-                let id = u128::from_be_bytes(id);
-                params.insert("elicitationId".into(), format!("{id:032x}").into());
-            }
-            _ => {}
         }
+        Some("url") if !version.names_visits() => _ = params.shift_remove("elicitationId"),
+        Some("url") if !params.contains_key("elicitationId") => {
+            let mut id = [0; 16];
+            getrandom::fill(&mut id)
+                .map_err(|error| InputError::unwritten(serde::ser::Error::custom(error)))?;
+            let id = u128::from_be_bytes(id);
+            params.insert("elicitationId".into(), format!("{id:032x}").into());
+        }
+        _ => {}
     }
-    Ok(params)
+    Ok(())
 }
 
 /// A field as 2025-06-18 knows it: choices have names beside them, and only a yes or no can be

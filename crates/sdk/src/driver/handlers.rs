@@ -33,6 +33,17 @@ pub(crate) trait App: Send + Sync {
     fn notified(&self, notification: Notification);
 }
 
+/// Is told of notifications.
+pub(crate) type Notified = Arc<dyn Fn(Notification) + Send + Sync>;
+
+/// Tells whoever wants to know, if somebody does.
+pub(crate) fn pass_on(notified: Option<&Notified>, notification: Notification) {
+    match notified {
+        Some(told) => told(notification),
+        None => tracing::debug!(method = %notification.method, "a notification was passed over"),
+    }
+}
+
 /// A request of the peer's, for its handler.
 pub(crate) struct Request {
     pub(crate) incoming: Incoming,

@@ -32,7 +32,9 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 pub use handlers::LayerFuture;
-pub(crate) use handlers::{Answer, App, BoxFuture, Presence, Request, fence, fenced};
+pub(crate) use handlers::{
+    Answer, App, BoxFuture, Notified, Presence, Request, fence, fenced, pass_on,
+};
 pub use io::Passed;
 pub(crate) use io::Tap;
 pub(crate) use ports::{Carried, Turn};

@@ -37,6 +37,11 @@
 //!
 //! Whoever would rather see the rounds writes [`Tool::in_steps`](crate::Tool::in_steps).
 //!
+//! A person can be sent to a page, too ([`Context::elicit_url`](crate::Context::elicit_url)), for what
+//! the client must not see. That they agree does not mean that they are done there: the handler finds
+//! that out by itself, and a client of 2025-11-25 can be told
+//! ([`Context::visited`](crate::Context::visited)).
+//!
 //! If the client cannot be asked, the request ends there with the error that says so; look at
 //! [`Context::client_capabilities`](crate::Context::client_capabilities) first where one can do without.
 //!
@@ -50,6 +55,9 @@
 //!     .on_sample(|_asked| async { Ok(CreateMessageResult::new(Role::Assistant, "42", "model")) })
 //!     .roots([Root::new("file:///home/user/project")]);
 //! ```
+//!
+//! When its folders change, the client says so ([`Client::roots_changed`](crate::Client::roots_changed)),
+//! and a legacy server hears it ([`Server::on_notification`](crate::Server::on_notification)).
 //!
 //! A call goes on by itself, in ten rounds at most, each with an id of its own, under one deadline. A
 //! call that is dropped drops whoever was being asked.

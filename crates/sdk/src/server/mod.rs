@@ -17,30 +17,25 @@ mod reply;
 mod resources;
 mod rounds;
 mod service;
+mod serving;
 mod standing;
 mod steps;
 mod strings;
 mod tool_error;
 mod tools;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
 
-use belay_protocol::engine::{
-    Config, Deadlines, Identity, Ledger, Limits, Loss, Shutdown, Spans, Wire,
-};
+use belay_protocol::engine::{Config, Deadlines, Identity, Limits, Spans, Wire};
 use belay_protocol::jsonrpc::{Notification, RawJson};
 use belay_protocol::types::{
     Extra, Icon, Implementation, ListCapability, Meta, ResourcesCapability, ServerCapabilities,
     meta_key,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::JoinHandle;
 
 use crate::context::Context;
-use crate::driver::{Answer, App, BoxFuture, Ends, Link, Request, launch};
+use crate::driver::{Answer, App, BoxFuture, Ends, Link, Notified, Request, launch, pass_on};
 
 pub use books::Books;
 #[cfg(feature = "http")]
@@ -57,6 +52,7 @@ pub use resources::{
 pub(crate) use rounds::Rounds;
 pub use rounds::{RequestState, StateKey};
 pub(crate) use service::Service;
+pub use serving::Serving;
 pub(crate) use standing::Standing;
 pub use steps::{Question, Questions, Round, Step};
 pub use tool_error::ToolError;
@@ -95,6 +91,7 @@ pub struct Server {
     deadlines: Deadlines,
     spans: Spans,
     books: Books,
+    notified: Option<Notified>,
 }
 
 impl Server {
@@ -120,6 +117,7 @@ impl Server {
             deadlines: defaults.deadlines,
             spans: defaults.spans,
             books,
+            notified: None,
         }
     }
 
@@ -198,6 +196,26 @@ impl Server {
     /// Changes how the state of rounds is sealed.
     pub fn request_state(mut self, change: impl FnOnce(&mut RequestState)) -> Self {
         change(&mut self.state);
+        self
+    }
+
+    /// Is told of what clients say by themselves: that their folders have changed, in the legacy era,
+    /// or what an extension has. What one client says comes in order. It must not take long.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// let changes = Arc::new(AtomicU64::new(0));
+    /// let count = changes.clone();
+    /// let server = belay::Server::new("example", "1.0.0").on_notification(move |told| {
+    ///     if told.method == "notifications/roots/list_changed" {
+    ///         count.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// });
+    /// ```
+    pub fn on_notification(mut self, told: impl Fn(Notification) + Send + Sync + 'static) -> Self {
+        self.notified = Some(Arc::new(told));
         self
     }
 
@@ -300,6 +318,7 @@ impl Server {
         Arc::new(Routes {
             service: Arc::new(service),
             layers: self.layers.as_slice().into(),
+            notified: self.notified.clone(),
         })
     }
 
@@ -368,62 +387,11 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// A connection that is being served. Wait for it to know why it ended.
-///
-/// # Cancel safety
-///
-/// Dropping it ends the connection: handlers are stopped at once, without a drain.
-#[must_use = "dropping it ends the connection"]
-#[derive(Debug)]
-pub struct Serving {
-    link: Arc<Link>,
-    driver: JoinHandle<()>,
-}
-
-impl Serving {
-    /// Begins an orderly shutdown: running handlers may finish for a while, then they are stopped
-    /// (**orderly-close**). Called again, it ends that while.
-    pub fn shutdown(&self) {
-        self.link.shutdown(Shutdown::Drain);
-    }
-
-    /// Whether a handler was left behind because it never yields.
-    #[cfg(all(feature = "stdio", unix))]
-    pub(crate) fn is_stuck(&self) -> bool {
-        self.link.is_stuck()
-    }
-
-    /// How many requests began, and how each ended.
-    pub fn ledger(&self) -> Ledger {
-        self.link.ledger()
-    }
-
-    /// How many handlers exist: running, or being stopped.
-    pub fn handlers(&self) -> usize {
-        self.link.handlers()
-    }
-}
-
-impl Future for Serving {
-    type Output = Loss;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Loss> {
-        Pin::new(&mut self.driver)
-            .poll(cx)
-            .map(|_| self.link.closed_because())
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.link.shutdown(Shutdown::Now);
-    }
-}
-
 /// Layers, and what is behind them.
 struct Routes {
     service: Arc<Service>,
     layers: Arc<[Arc<dyn ServerLayer>]>,
+    notified: Option<Notified>,
 }
 
 impl App for Routes {
@@ -438,6 +406,6 @@ impl App for Routes {
     }
 
     fn notified(&self, notification: Notification) {
-        tracing::debug!(method = %notification.method, "a notification was passed over");
+        pass_on(self.notified.as_ref(), notification);
     }
 }

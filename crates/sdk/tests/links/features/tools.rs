@@ -39,7 +39,7 @@ pub(super) async fn lists_come_in_pages(it: Connected) {
     let all = it.client.list_all_tools().await.unwrap();
     let names: Vec<&str> = all.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names[..4], ["echo", "add", "mixed", "steps"]);
-    assert_eq!(names.len(), 16);
+    assert_eq!(names.len(), 17);
     let again = it.client.list_all_tools().await.unwrap();
     assert_eq!(all, again, "the order stays");
     let echo = &all[0];

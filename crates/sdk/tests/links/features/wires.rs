@@ -8,8 +8,10 @@ use std::time::Duration;
 use belay::engine::Mode;
 use belay::http::{Endpoint, Listening};
 use belay::jsonrpc::ErrorObject;
+use belay::types::legacy::ElicitationCompleteParams;
 use belay::types::{
-    CreateMessageResult, ElicitFormParams, ElicitResult, Era, LoggingMessageParams, Role, Root,
+    CreateMessageResult, ElicitFormParams, ElicitResult, Era, LoggingMessageParams, Notification,
+    Role, Root,
 };
 use belay::{Client, ClientBuilder};
 use serde_json::json;
@@ -91,6 +93,8 @@ pub(super) struct Guests {
     open: Arc<AtomicUsize>,
     asked: Arc<AtomicUsize>,
     pub(super) logs: Arc<std::sync::Mutex<Vec<LoggingMessageParams>>>,
+    /// What the pages were called, when they were shown and when the person was done.
+    pub(super) visits: Arc<std::sync::Mutex<Vec<Option<String>>>>,
 }
 
 /// A question that nobody answers.
@@ -105,7 +109,7 @@ impl Drop for Open {
 impl Guests {
     pub(super) fn answer_for(&self, builder: ClientBuilder) -> ClientBuilder {
         let (form, url, model) = (self.clone(), self.clone(), self.clone());
-        let logs = self.logs.clone();
+        let (logs, visits) = (self.logs.clone(), self.visits.clone());
         builder
             .capabilities(|can| {
                 let sampling = can
@@ -119,6 +123,8 @@ impl Guests {
             })
             .on_elicit_url(move |params| {
                 url.asked.fetch_add(1, Ordering::SeqCst);
+                let id = params.elicitation_id.clone();
+                url.visits.lock().unwrap().push(id);
                 async move {
                     Ok(match params.url.starts_with("https:") {
                         true => ElicitResult::consent(),
@@ -138,6 +144,15 @@ impl Guests {
             })
             .roots([Root::new("file:///a"), Root::new("file:///b")])
             .on_log(move |message| logs.lock().unwrap().push(message))
+            .on_notification(move |told| {
+                if told.method == ElicitationCompleteParams::METHOD {
+                    let done = told.params.unwrap().decode::<ElicitationCompleteParams>();
+                    visits
+                        .lock()
+                        .unwrap()
+                        .push(Some(done.unwrap().elicitation_id));
+                }
+            })
     }
 
     /// By what is asked.

@@ -1,0 +1,141 @@
+//! What a handler tells its client, besides the answer.
+
+use belay_protocol::jsonrpc::RawJson;
+#[cfg(feature = "server")]
+use belay_protocol::types::legacy::ElicitationCompleteParams;
+use belay_protocol::types::{Era, LoggingLevel, LoggingMessageParams, Notification};
+
+use super::Context;
+
+impl Context {
+    /// Tells the caller how far the request has come. What does not grow is not sent.
+    ///
+    /// Waits while the connection is full, so that a handler cannot outrun its reader.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it either has told or has not; nothing is told in part.
+    pub async fn progress(&self, progress: f64, total: impl Into<Option<f64>>, message: &str) {
+        let message = Some(message).filter(|message| !message.is_empty());
+        let key = self.inner.incoming.key;
+        let said = self
+            .inner
+            .link
+            .progress(key, progress, total.into(), message);
+        // A handler that has a lot to say lets others have their turn.
+        tokio::task::coop::consume_budget().await;
+        if let Err(error) = said.await {
+            tracing::debug!(%error, "progress was not sent");
+        }
+    }
+
+    /// The same without waiting, for handlers that block: if there is no room, nothing is told.
+    pub fn progress_now(&self, progress: f64, total: impl Into<Option<f64>>, message: &str) {
+        let message = Some(message).filter(|message| !message.is_empty());
+        let key = self.inner.incoming.key;
+        let link = &self.inner.link;
+        if let Err(error) = link.progress_now(key, progress, total.into(), message) {
+            tracing::debug!(%error, "progress was not sent");
+        }
+    }
+
+    /// Sends a log message to the caller. A modern caller gets it only if its request asked for
+    /// messages of this level, a legacy one from the level on that it has set, or from `info`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As with [`Context::progress`].
+    pub async fn log(&self, level: LoggingLevel, message: impl Into<serde_json::Value>) {
+        self.tell(LoggingMessageParams::new(level, message)).await;
+    }
+
+    /// The same, with the name of whoever says it: a part of the server, perhaps.
+    ///
+    /// ```
+    /// use belay::types::LoggingLevel;
+    ///
+    /// async fn restock(cx: &belay::Context) {
+    ///     cx.log_as("store", LoggingLevel::Warning, "low on tea").await;
+    /// }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// As with [`Context::progress`].
+    pub async fn log_as(
+        &self,
+        logger: impl Into<String>,
+        level: LoggingLevel,
+        message: impl Into<serde_json::Value>,
+    ) {
+        let mut params = LoggingMessageParams::new(level, message);
+        params.logger = Some(logger.into());
+        self.tell(params).await;
+    }
+
+    /// Tells the client that the person is done with a page that they were asked to visit.
+    /// 2025-11-25 has a message for that. In other revisions nothing is said: there the client learns it
+    /// from the answer to its request.
+    ///
+    /// ```
+    /// use belay::{Context, InputError};
+    ///
+    /// # async fn paid(_order: &str) {}
+    /// async fn pay(cx: &Context, order: &str) -> Result<(), InputError> {
+    ///     let page = format!("https://pay.example.com/{order}");
+    ///     cx.elicit_url("Please pay.", page).elicitation_id(order).await?;
+    ///     paid(order).await;
+    ///     cx.visited(order).await;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// As with [`Context::progress`].
+    #[cfg(feature = "server")]
+    pub async fn visited(&self, elicitation_id: impl Into<String>) {
+        if self.version().names_visits() {
+            self.notify(&ElicitationCompleteParams::new(elicitation_id))
+                .await;
+        }
+    }
+
+    async fn tell(&self, params: LoggingMessageParams) {
+        if self.wants(params.level) {
+            self.notify(&params).await;
+        }
+    }
+
+    fn wants(&self, level: LoggingLevel) -> bool {
+        use belay_protocol::types::meta_key::LOG_LEVEL;
+        match self.era() {
+            #[cfg(feature = "server")]
+            Era::Legacy => self
+                .standing()
+                .is_none_or(|standing| level >= standing.level()),
+            #[cfg(not(feature = "server"))]
+            Era::Legacy => true,
+            Era::Modern => {
+                let wanted: Option<LoggingLevel> = self.meta().get(LOG_LEVEL).ok().flatten();
+                wanted.is_some_and(|wanted| level >= wanted)
+            }
+        }
+    }
+
+    async fn notify<N: Notification>(&self, params: &N) {
+        if let Ok(params) = RawJson::encode(params) {
+            self.say(N::METHOD, &params).await;
+        }
+    }
+
+    /// Says something on behalf of this request.
+    pub(crate) async fn say(&self, method: &str, params: &RawJson) {
+        let key = Some(self.inner.incoming.key);
+        let said = self.inner.link.notify(key, method, Some(params));
+        tokio::task::coop::consume_budget().await;
+        if let Err(error) = said.await {
+            tracing::debug!(%error, method, "a notification was not sent");
+        }
+    }
+}

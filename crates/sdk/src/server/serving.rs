@@ -1,0 +1,63 @@
+//! A connection that is being served.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use belay_protocol::engine::{Ledger, Loss, Shutdown};
+use tokio::task::JoinHandle;
+
+use crate::driver::Link;
+
+/// A connection that is being served. Wait for it to know why it ended.
+///
+/// # Cancel safety
+///
+/// Dropping it ends the connection: handlers are stopped at once, without a drain.
+#[must_use = "dropping it ends the connection"]
+#[derive(Debug)]
+pub struct Serving {
+    pub(super) link: Arc<Link>,
+    pub(super) driver: JoinHandle<()>,
+}
+
+impl Serving {
+    /// Begins an orderly shutdown: running handlers may finish for a while, then they are stopped
+    /// (**orderly-close**). Called again, it ends that while.
+    pub fn shutdown(&self) {
+        self.link.shutdown(Shutdown::Drain);
+    }
+
+    /// Whether a handler was left behind because it never yields.
+    #[cfg(all(feature = "stdio", unix))]
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.link.is_stuck()
+    }
+
+    /// How many requests began, and how each ended.
+    pub fn ledger(&self) -> Ledger {
+        self.link.ledger()
+    }
+
+    /// How many handlers exist: running, or being stopped.
+    pub fn handlers(&self) -> usize {
+        self.link.handlers()
+    }
+}
+
+impl Future for Serving {
+    type Output = Loss;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Loss> {
+        Pin::new(&mut self.driver)
+            .poll(cx)
+            .map(|_| self.link.closed_because())
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.link.shutdown(Shutdown::Now);
+    }
+}
