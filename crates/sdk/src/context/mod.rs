@@ -278,11 +278,16 @@ impl Context {
         })
     }
 
+    /// The server that handles it.
+    #[cfg(feature = "server")]
+    pub(crate) fn service(&self) -> Option<&Arc<Service>> {
+        self.inner.service.as_ref()
+    }
+
     /// What the client of this legacy link has said once and for all.
     #[cfg(feature = "server")]
     pub(crate) fn standing(&self) -> Option<Arc<Standing>> {
-        let service = self.inner.service.as_ref()?;
-        service.standing(&self.inner.link)
+        self.service()?.standing(&self.inner.link)
     }
 
     /// What this request asks, where it may.

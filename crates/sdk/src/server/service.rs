@@ -105,7 +105,7 @@ impl Service {
     }
 
     /// A result, as its era wants to see it.
-    fn reply<R: Reply>(&self, cx: &Context, mut result: R, hint: &CacheHint) -> Answer {
+    pub(super) fn reply<R: Reply>(&self, cx: &Context, mut result: R, hint: &CacheHint) -> Answer {
         let encode = |result: &R| {
             RawJson::encode(result).map_err(|error| {
                 let problem = format!("the result cannot be written as JSON: {error}");

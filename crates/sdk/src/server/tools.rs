@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::{
-    CallToolResult, Era, Icon, ListToolsResult, Tool as Description, ToolAnnotations, error_code,
+    CallToolResult, Icon, ListToolsResult, Tool as Description, ToolAnnotations, error_code,
 };
 use schemars::JsonSchema;
 use schemars::generate::Contract;
@@ -15,9 +15,11 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::blocking;
+use super::caching::CacheHint;
 use super::catalogue::{Catalogue, Offer};
 use super::changes::{Changes, List};
 use super::reply::{IntoToolResult, schema_of};
+use super::service::Service;
 use crate::context::Context;
 use crate::driver::BoxFuture;
 #[cfg(feature = "http")]
@@ -262,11 +264,11 @@ impl Tool {
 
     /// What the caller gets in the handler's stead.
     fn timed_out(&self, cx: &Context, timeout: Duration) -> RawJson {
-        let mut result = CallToolResult::error(format!("timed out after {timeout:?}"));
-        if cx.era() == Era::Modern {
-            result.result_type = Some(belay_protocol::types::ResultType::Complete);
-        }
-        RawJson::encode(&result).unwrap_or(RawJson::empty_object())
+        let result = CallToolResult::error(format!("timed out after {timeout:?}"));
+        let reply = |service: &Arc<Service>| service.reply(cx, result, &CacheHint::none()).ok();
+        cx.service()
+            .and_then(reply)
+            .unwrap_or(RawJson::empty_object())
     }
 }
 

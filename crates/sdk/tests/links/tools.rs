@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use belay::engine::{Mode, StopCause};
-use belay::types::CallToolResult;
-use belay::types::LoggingLevel;
+use belay::types::meta_key::SERVER_INFO;
+use belay::types::{CallToolResult, Era, LoggingLevel};
 use belay::{Client, Context, Server, Tool};
 use belay_testkit::{Peer, pair, until};
 use schemars::JsonSchema;
@@ -63,6 +63,10 @@ async fn a_tool_that_takes_too_long_is_stopped_and_its_caller_told() {
         let result = client.call_tool("slow", json!({})).await.unwrap();
         assert_eq!(result.is_error, Some(true));
         assert_eq!(result.content[0].as_text(), Some("timed out after 30ms"));
+        let signed = result
+            .meta
+            .is_some_and(|meta| meta.as_map().contains_key(SERVER_INFO));
+        assert_eq!(signed, client.era() == Era::Modern);
         until("it knows why", || stopped.lock().unwrap().is_some()).await;
         assert_eq!(*stopped.lock().unwrap(), Some(StopCause::Deadline));
     }
