@@ -3,6 +3,7 @@
 mod conformance;
 mod fuzz;
 mod interop;
+mod rules;
 mod step;
 mod test;
 
@@ -11,10 +12,12 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <command>
 
-  test                 everything CI runs: format, clippy, tests, docs, planted bugs, limits
+  test                 everything CI runs: format, clippy, tests, docs, interop, conformance,
+                       features, planted bugs, limits
   fuzz [--seconds N]   libFuzzer on every target in fuzz/, N seconds each (default 30)
   conformance          the official conformance suite, against conformance/baseline.txt
   interop              Belay against the Python, TypeScript and Rust SDKs, from their registries
+  rules                whether each rule in docs/lifecycle.md leads to a test of its name
   help                 this
 ";
 
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         },
         ["conformance"] => conformance::run(),
         ["interop"] => interop::run(),
+        ["rules"] => rules::run(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(())

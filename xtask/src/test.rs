@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::step::{self, cargo, output, target};
-use crate::{conformance, interop};
+use crate::{conformance, interop, rules};
 
 pub(crate) fn run() -> Result<(), String> {
     step::run("format", &mut cargo(&["fmt", "--all", "--check"]))?;
@@ -18,7 +18,9 @@ pub(crate) fn run() -> Result<(), String> {
             "warnings",
         ]),
     )?;
+    rules::run()?;
     tests()?;
+    without_the_validator()?;
     step::run(
         "doc tests",
         &mut cargo(&["test", "--workspace", "--doc", "--quiet"]),
@@ -51,6 +53,25 @@ fn tests() -> Result<(), String> {
     }
 }
 
+/// Every feature on every wire once more, for people who build without what is on by default.
+fn without_the_validator() -> Result<(), String> {
+    step::run(
+        "features without the validator",
+        &mut cargo(&[
+            "test",
+            "--quiet",
+            "--package",
+            "belay-mcp",
+            "--no-default-features",
+            "--features",
+            "client,http,macros,server,stdio",
+            "--test",
+            "links",
+            "features::",
+        ]),
+    )
+}
+
 /// Each feature compiles alone.
 fn features() -> Result<(), String> {
     for features in [
@@ -64,6 +85,8 @@ fn features() -> Result<(), String> {
         "client,http",
         "server,http",
         "client,tls",
+        "client,validate",
+        "server,validate",
     ] {
         let check = ["check", "--quiet", "--package", "belay-mcp"];
         let mut check = cargo(&check);

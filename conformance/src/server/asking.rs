@@ -73,21 +73,13 @@ async fn elicit(cx: &Context, message: &str, form: FormSchema) -> Result<String,
 }
 
 fn defaults() -> FormSchema {
-    let mut name = TextField::new();
-    name.default = Some("John Doe".into());
-    let (mut age, mut score) = (NumberField::new(), NumberField::new());
-    age.default = Some(30.0.into());
-    score.default = Some(95.5.into());
-    let mut status = ChoiceField::of(["active", "inactive", "pending"]);
-    status.default = Some("active".into());
-    let mut verified = BooleanField::new();
-    verified.default = Some(true);
+    let status = ChoiceField::of(["active", "inactive", "pending"]);
     FormSchema::new()
-        .optional("name", name)
-        .optional("age", Field::Integer(age))
-        .optional("score", score)
-        .optional("status", status)
-        .optional("verified", verified)
+        .optional("name", TextField::new().default("John Doe"))
+        .optional("age", Field::Integer(NumberField::new().default(30.0)))
+        .optional("score", NumberField::new().default(95.5))
+        .optional("status", status.default("active"))
+        .optional("verified", BooleanField::new().default(true))
 }
 
 fn enums() -> FormSchema {
@@ -97,9 +89,8 @@ fn enums() -> FormSchema {
         ("value2", "Second"),
         ("value3", "Third"),
     ];
-    let mut legacy = ChoiceField::of(["opt1", "opt2", "opt3"]);
-    let names = ["Option One", "Option Two", "Option Three"];
-    legacy.names = Some(names.map(str::to_owned).into());
+    let names = ["Option One", "Option Two", "Option Three"].map(str::to_owned);
+    let legacy = ChoiceField::of(["opt1", "opt2", "opt3"]).names(names);
     FormSchema::new()
         .optional("untitledSingle", ChoiceField::of(options))
         .optional("titledSingle", TitledChoiceField::of(titled))

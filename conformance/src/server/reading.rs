@@ -78,8 +78,8 @@ fn prompts(server: Server) -> Server {
                 "test_prompt_with_embedded_resource",
                 |_: Context, it: Embedded| async move {
                     let text = "Embedded resource content for testing.";
-                    let resource = ResourceContents::text(it.resource_uri, text);
-                    let resource = ContentBlock::resource(resource.of_type("text/plain"));
+                    let resource = ResourceContents::new(it.resource_uri).text(text);
+                    let resource = ContentBlock::resource(resource.mime_type("text/plain"));
                     let ask = "Please process the embedded resource above.";
                     [PromptMessage::user(resource), PromptMessage::user(ask)]
                 },

@@ -99,7 +99,7 @@ fn image() -> ContentBlock {
 }
 
 fn resource(uri: &str, mime_type: &str, text: &str) -> ContentBlock {
-    ContentBlock::resource(ResourceContents::text(uri, text).of_type(mime_type))
+    ContentBlock::resource(ResourceContents::new(uri).text(text).mime_type(mime_type))
 }
 
 async fn progress(cx: Context, (): ()) -> String {

@@ -12,7 +12,7 @@ use tokio::process::Command;
 use crate::support::{BELAY, Scratch, client, client_of_script, exists, signal, until_gone};
 
 #[tokio::test]
-async fn no_orphans_a_stubborn_grandchild_goes_with_its_launcher() {
+async fn no_orphan_processes_a_stubborn_grandchild_goes_with_its_launcher() {
     let pids = Scratch::new("pids");
     let script = format!(
         "sh -c 'trap \"\" TERM; while :; do sleep 1; done' & echo $! > {}; $BELAY serve",
@@ -29,7 +29,7 @@ async fn no_orphans_a_stubborn_grandchild_goes_with_its_launcher() {
 }
 
 #[tokio::test]
-async fn no_orphans_a_server_that_ignores_the_end_of_its_input_is_made_to_go() {
+async fn no_orphan_processes_a_server_that_ignores_the_end_of_its_input_is_made_to_go() {
     let script = r#"
         trap '' TERM
         read probe
@@ -44,7 +44,7 @@ async fn no_orphans_a_server_that_ignores_the_end_of_its_input_is_made_to_go() {
 }
 
 #[tokio::test]
-async fn no_orphans_dropping_a_client_ends_its_server() {
+async fn no_orphan_processes_dropping_a_client_ends_its_server() {
     let client = client(Mode::Auto).await;
     let pid = client.pid().unwrap();
     let call = client.call_tool("hang", json!({})).start();
@@ -67,7 +67,7 @@ fn tool(pid: &Scratch, arguments: &[&str]) -> Command {
 }
 
 #[tokio::test]
-async fn no_orphans_a_client_that_is_killed_leaves_no_server() {
+async fn no_orphan_processes_a_client_that_is_killed_leaves_no_server() {
     let pid = Scratch::new("pid");
     let mut client = tool(&pid, &["call", "hang"]).spawn().unwrap();
     let server = pid.number().await;
@@ -79,7 +79,7 @@ async fn no_orphans_a_client_that_is_killed_leaves_no_server() {
 }
 
 #[tokio::test]
-async fn no_orphans_a_client_that_simply_ends_leaves_no_server() {
+async fn no_orphan_processes_a_client_that_simply_ends_leaves_no_server() {
     let pid = Scratch::new("pid");
     let output = tool(&pid, &["call", "echo", "text=hi"])
         .output()

@@ -41,6 +41,11 @@ impl ContentBlock {
         Self::Audio(AudioContent::new(base64::encode(bytes.as_ref()), mime_type))
     }
 
+    /// Where a resource is to be read: its URI, and its name for programs.
+    pub fn link(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Self::ResourceLink(ResourceLink::new(uri, name))
+    }
+
     /// A resource itself.
     pub fn resource(resource: ResourceContents) -> Self {
         Self::Resource(EmbeddedResource::new(resource))
@@ -155,6 +160,15 @@ record! {
 
 record! {
     /// What a resource holds: text, or bytes in base64.
+    ///
+    /// ```
+    /// use belay_protocol::types::ResourceContents;
+    ///
+    /// let memo = ResourceContents::new("memo://1").text("Buy milk.").mime_type("text/plain");
+    /// let photo = ResourceContents::new("photo://1").bytes(b"\x89PNG").mime_type("image/png");
+    /// assert_eq!(memo.to_bytes().unwrap(), b"Buy milk.");
+    /// assert_eq!(photo.to_bytes().unwrap(), b"\x89PNG");
+    /// ```
     pub struct ResourceContents {
         required {
             /// Its URI.
@@ -172,26 +186,9 @@ record! {
 }
 
 impl ResourceContents {
-    /// Text.
-    pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
-        Self {
-            text: Some(text.into()),
-            ..Self::new(uri)
-        }
-    }
-
-    /// Bytes.
-    pub fn bytes(uri: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
-        Self {
-            blob: Some(base64::encode(bytes.as_ref())),
-            ..Self::new(uri)
-        }
-    }
-
-    /// Says of what type it is.
-    pub fn of_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.mime_type = Some(mime_type.into());
-        self
+    /// The bytes, if it is not a text.
+    pub fn bytes(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.blob(base64::encode(bytes.as_ref()))
     }
 
     /// The bytes: of the text, or of what is in base64. `None` if that is not base64, or nothing is

@@ -28,7 +28,7 @@
 //! ```
 //!
 //! Every record has `meta` and `extra` besides, is `Default` only if it says so itself, and is
-//! built with `Thing::new(required…)`.
+//! built with `Thing::new(required…)` and what else it is to have: `.size(7_u64)`.
 
 use serde::de;
 use serde_json::{Map, Value};
@@ -124,6 +124,28 @@ macro_rules! record {
                     extra: Default::default(),
                 }
             }
+
+            $($(
+                $(#[$optional_doc])*
+                pub fn $optional(mut self, $optional: impl Into<$optional_type>) -> Self {
+                    self.$optional = Some($optional.into());
+                    self
+                }
+            )*)?
+            $($(
+                $(#[$default_doc])*
+                pub fn $default(mut self, $default: impl Into<$default_type>) -> Self {
+                    self.$default = $default.into();
+                    self
+                }
+            )*)?
+            $($(
+                $(#[$anything_doc])*
+                pub fn $anything(mut self, $anything: impl Into<serde_json::Value>) -> Self {
+                    self.$anything = Some($anything.into());
+                    self
+                }
+            )*)?
         }
 
         impl serde::Serialize for $name {

@@ -599,14 +599,18 @@ fn survives_as(kind: &str) -> Option<fn(Value)> {
     })
 }
 
+/// A whole message, which is the same when it is written again.
+fn message(value: &Value) -> Message {
+    let read = jsonrpc::decode(&value.to_string().into(), 64).unwrap();
+    let again: Value = serde_json::from_slice(&read.encode()).unwrap();
+    assert_eq!(again, *value);
+    read
+}
+
 /// A whole request: by the envelope, and what is in it.
 fn request<T: Serialize + DeserializeOwned>(value: Value) {
-    match jsonrpc::decode(&value.to_string().into(), 64) {
-        Ok(Message::Request(request)) => {
-            assert_eq!(*request.method, *value["method"].as_str().unwrap())
-        }
-        other => panic!("{other:?}"),
-    }
+    let read = message(&value);
+    assert!(matches!(read, Message::Request(_)), "{read:?}");
     survives::<T>(value["params"].clone());
 }
 
@@ -619,27 +623,22 @@ fn question<T: Serialize + DeserializeOwned>(value: Value) {
 }
 
 fn response<T: Serialize + DeserializeOwned>(value: Value) {
-    match jsonrpc::decode(&value.to_string().into(), 64) {
-        Ok(Message::Response(_)) => survives::<T>(value["result"].clone()),
-        other => panic!("{other:?}"),
-    }
+    let read = message(&value);
+    assert!(matches!(read, Message::Response(_)), "{read:?}");
+    survives::<T>(value["result"].clone());
 }
 
 fn notification<T: Serialize + DeserializeOwned>(value: Value) {
-    match jsonrpc::decode(&value.to_string().into(), 64) {
-        Ok(Message::Notification(_)) => {}
-        other => panic!("{other:?}"),
-    }
+    let read = message(&value);
+    assert!(matches!(read, Message::Notification(_)), "{read:?}");
     if let Some(params) = value.get("params") {
         survives::<T>(params.clone());
     }
 }
 
 fn refusal(value: &Value, data: Option<fn(Value)>) {
-    match jsonrpc::decode(&value.to_string().into(), 64) {
-        Ok(Message::Response(_)) => {}
-        other => panic!("{other:?}"),
-    }
+    let read = message(value);
+    assert!(matches!(read, Message::Response(_)), "{read:?}");
     if let Some(data) = data {
         data(value["error"]["data"].clone());
     }

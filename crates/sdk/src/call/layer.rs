@@ -214,14 +214,29 @@ impl Trip {
     }
 
     /// One request, by way of all layers.
-    #[cfg(feature = "client")]
+    ///
+    /// A call whose headers were not what its tool wants was refused before anything was done. The
+    /// specification asks that the tools are looked at, and that it is made again, so this is the one
+    /// call that is made twice by itself (**retry-is-explicit**): once more, and only if there is
+    /// something else to say.
+    #[cfg(all(feature = "client", feature = "http"))]
     pub(super) async fn round(&self, request: Outgoing) -> Result<RawJson, Error> {
+        let desk = &self.outlet.desk;
         let result = self.by_layers(request.clone()).await;
-        // It was refused before anything was done, so this is no second time.
-        match self.outlet.desk.is_behind(&request, &result) && self.learn_tools().await.is_ok() {
+        if !desk.is_behind(&request, &result) {
+            return result;
+        }
+        let said = desk.said_in_headers(&request);
+        match self.learn_tools().await.is_ok() && desk.said_in_headers(&request) != said {
             true => self.by_layers(request).await,
             false => result,
         }
+    }
+
+    /// One request, by way of all layers.
+    #[cfg(all(feature = "client", not(feature = "http")))]
+    pub(super) async fn round(&self, request: Outgoing) -> Result<RawJson, Error> {
+        self.by_layers(request).await
     }
 
     /// Looks at the tools again: one of them is not what it was.

@@ -90,6 +90,17 @@ impl ClientBuilder {
         }
     }
 
+    /// Changes how this client introduces itself: its title, icons, website, and what it is for.
+    ///
+    /// ```
+    /// let builder = belay::Client::builder("orders", "1.0.0")
+    ///     .info(|info| info.title("Orders").website_url("https://example.com"));
+    /// ```
+    pub fn info(mut self, change: impl FnOnce(Implementation) -> Implementation) -> Self {
+        self.info = change(self.info);
+        self
+    }
+
     /// Which era to speak. By default the server decides.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;

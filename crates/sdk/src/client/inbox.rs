@@ -100,9 +100,8 @@ impl Inbox {
             ResourceListChangedParams::METHOD => (filter.resources_list_changed, Change::Resources),
             ResourceUpdatedParams::METHOD => {
                 let params: ResourceUpdatedParams = notification.params.as_ref()?.decode().ok()?;
-                // It may be a part of what was asked for.
                 let mut about = filter.uris().iter();
-                let wanted = about.any(|uri| params.uri.starts_with(uri.as_str()));
+                let wanted = about.any(|uri| is_part(&params.uri, uri));
                 (Some(wanted), Change::Updated { uri: params.uri })
             }
             _ => return None,
@@ -160,6 +159,15 @@ impl std::fmt::Debug for Inbox {
         f.debug_struct("Inbox")
             .field("filter", &self.filter)
             .finish_non_exhaustive()
+    }
+}
+
+/// Whether a resource is the other, or a part of it.
+fn is_part(uri: &str, whole: &str) -> bool {
+    let ends = |last: Option<char>| last.is_none_or(|letter| "/?#:".contains(letter));
+    match uri.strip_prefix(whole) {
+        Some(rest) => ends(rest.chars().next()) || ends(whole.chars().next_back()),
+        None => false,
     }
 }
 

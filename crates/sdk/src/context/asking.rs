@@ -87,11 +87,7 @@ impl Context {
     /// As with [`Context::elicit`].
     pub fn elicit_url(&self, message: impl Into<String>, url: impl Into<String>) -> Asking<()> {
         let params = ElicitParams::url(message, url);
-        self.ask::<Elicit, _>(Ok(params), |result| match result.action {
-            ElicitAction::Accept => Ok(()),
-            ElicitAction::Decline => Err(Read::Answer(Kind::Declined)),
-            _ => Err(Read::Answer(Kind::Dismissed)),
-        })
+        self.ask::<Elicit, _>(Ok(params), agreed)
     }
 
     /// Asks the client's language model.
@@ -190,13 +186,42 @@ impl Context {
         F: FnOnce() -> Fut,
         Fut: Future<Output = T>,
     {
+        self.try_once(key, || async { Ok(compute().await) }).await
+    }
+
+    /// The same for what can fail. An error is not kept: the next round tries again.
+    ///
+    /// ```no_run
+    /// # async fn reserve() -> Result<u64, ToolError> { Ok(7) }
+    /// use belay::{Context, ToolError};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Guest { name: String }
+    ///
+    /// async fn book(cx: &Context) -> Result<String, ToolError> {
+    ///     let seat: u64 = cx.try_once("seat", || async { reserve().await }).await?;
+    ///     let guest: Guest = cx.elicit("For whom?").await?;
+    ///     Ok(format!("seat {seat} for {}", guest.name))
+    /// }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it drops what computes.
+    pub async fn try_once<T, E, F, Fut>(&self, key: &str, compute: F) -> Result<T, E>
+    where
+        T: Serialize + DeserializeOwned,
+        E: From<InputError>,
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
         let Some(rounds) = self.rounds() else {
-            return Ok(compute().await);
+            return compute().await;
         };
         match rounds.once(key).await {
-            Ok(known) => serde_json::from_value(known).map_err(InputError::unwritten),
+            Ok(known) => Ok(serde_json::from_value(known).map_err(InputError::unwritten)?),
             Err(computing) => {
-                let computed = computing.run(compute()).await;
+                let computed = computing.run(compute()).await?;
                 let value = serde_json::to_value(&computed).map_err(InputError::unwritten)?;
                 computing.keep(value);
                 Ok(computed)
@@ -317,22 +342,26 @@ pub struct Asking<T> {
     read: Box<dyn FnOnce(Value) -> Result<T, Read> + Send>,
 }
 
-/// What was filled in, if it was.
-pub(crate) fn filled_in<T: DeserializeOwned>(result: ElicitResult) -> Result<T, Read> {
+/// Whether the person agreed.
+pub(crate) fn agreed(result: ElicitResult) -> Result<(), Read> {
     match result.action {
-        ElicitAction::Accept => {
-            let content = Value::Object(result.content.unwrap_or_default());
-            serde_path_to_error::deserialize(content).map_err(|error| {
-                let problem = error.inner().to_string();
-                Read::Unfit(match error.path().to_string().as_str() {
-                    "." => problem,
-                    path => format!("`{path}`: {problem}"),
-                })
-            })
-        }
+        ElicitAction::Accept => Ok(()),
         ElicitAction::Decline => Err(Read::Answer(Kind::Declined)),
         _ => Err(Read::Answer(Kind::Dismissed)),
     }
+}
+
+/// What was filled in, if it was.
+pub(crate) fn filled_in<T: DeserializeOwned>(mut result: ElicitResult) -> Result<T, Read> {
+    let content = Value::Object(result.content.take().unwrap_or_default());
+    agreed(result)?;
+    serde_path_to_error::deserialize(content).map_err(|error| {
+        let problem = error.inner().to_string();
+        Read::Unfit(match error.path().to_string().as_str() {
+            "." => problem,
+            path => format!("`{path}`: {problem}"),
+        })
+    })
 }
 
 /// What was read of an answer.
@@ -398,19 +427,16 @@ impl<T> Asking<T> {
         let Some(rounds) = cx.rounds() else {
             return Err(InputError(Kind::NotHere));
         };
-        let name = self.name.clone();
         let answer = rounds.answer(self.name, question).await;
         // Whoever asked in another task, or in another round, gets none.
-        let answer = answer.ok_or(InputError(Kind::Over))?;
+        let (name, answer) = answer.ok_or(InputError(Kind::Over))?;
         match read(answer) {
             Ok(answer) => Ok(answer),
             Err(Read::Answer(kind)) => Err(InputError(kind)),
-            // The client has sent it with its request, so that is what is wrong.
             Err(Read::Unfit(problem)) => {
-                let name = name.as_deref().unwrap_or("input");
-                let problem = format!("`inputResponses`: `{name}`: {problem}");
-                let error = ErrorObject::new(error_code::INVALID_PARAMS, problem);
-                Err(cx.refuse(error).await)
+                rounds.end_for_answer(&name, &problem);
+                rounds.over().await;
+                Err(InputError(Kind::Over))
             }
         }
     }

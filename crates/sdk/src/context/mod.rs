@@ -31,7 +31,7 @@ use crate::{Call, Principal};
 #[cfg(feature = "server")]
 pub use asking::Asking;
 #[cfg(feature = "server")]
-pub(crate) use asking::filled_in;
+pub(crate) use asking::{Read, agreed, filled_in};
 #[cfg(feature = "server")]
 pub use input_error::InputError;
 

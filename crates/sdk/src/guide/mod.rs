@@ -9,7 +9,7 @@
 //! - [`stopping`]: what dropping does, and what happens to a handler
 //! - [`observing`]: logs, progress and traces
 //!
-//! `examples/everything.rs` is a server with one of each.
+//! `examples/everything` is a server with one of each.
 
 pub mod asking;
 pub mod caching;

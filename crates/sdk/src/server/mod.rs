@@ -157,6 +157,12 @@ impl Server {
         self
     }
 
+    /// What it is for.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.info.description = Some(description.into());
+        self
+    }
+
     /// What it looks like.
     pub fn icon(mut self, icon: Icon) -> Self {
         self.info.icons.get_or_insert_default().push(icon);

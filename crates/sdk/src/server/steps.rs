@@ -15,12 +15,13 @@ use serde_json::{Map, Value};
 
 use super::reply::IntoToolResult;
 use super::tools::Tool;
-use crate::context::{Context, InputError, filled_in};
-use crate::form_of;
+use crate::context::{Context, InputError, Read, agreed, filled_in};
+use crate::{filled, form_of};
 
 /// What a round begins with: what the one before has left, and what was answered.
 #[derive(Debug)]
 pub struct Round<S> {
+    cx: Context,
     state: Option<S>,
     answers: Map<String, Value>,
 }
@@ -37,9 +38,47 @@ impl<S> Round<S> {
     }
 
     /// What the person filled in under this name. `None` if nobody has answered: ask again.
-    pub fn elicited<T: DeserializeOwned>(&self, name: &str) -> Option<Result<T, InputError>> {
+    ///
+    /// It is held against the form of `T`. On the modern wire an answer that does not fit is what is
+    /// wrong with the request: whatever the handler makes of it, that is refused (`-32602`).
+    pub fn elicited<T: DeserializeOwned + JsonSchema>(
+        &self,
+        name: &str,
+    ) -> Option<Result<T, InputError>> {
         let answer = self.answer::<Elicit>(name)?;
-        Some(answer.and_then(|result: ElicitResult| filled_in(result).map_err(InputError::from)))
+        Some(answer.and_then(|result| self.filled_in(name, result)))
+    }
+
+    fn filled_in<T: DeserializeOwned + JsonSchema>(
+        &self,
+        name: &str,
+        result: ElicitResult,
+    ) -> Result<T, InputError> {
+        let form = form_of::<T>().map_err(InputError::form)?;
+        let form = serde_json::to_value(form).map_err(InputError::unwritten)?;
+        let read = match filled::check(&form, &result) {
+            Ok(()) => filled_in(result),
+            Err(problem) => Err(Read::Unfit(problem)),
+        };
+        read.map_err(|read| match read {
+            Read::Unfit(problem) => self.unfit(name, problem),
+            read => read.into(),
+        })
+    }
+
+    fn unfit(&self, name: &str, problem: String) -> InputError {
+        if self.cx.era() == Era::Modern
+            && let Some(rounds) = self.cx.rounds()
+        {
+            rounds.end_for_answer(name, &problem);
+        }
+        InputError::unfit(problem)
+    }
+
+    /// Whether the person agreed to visit the page that was asked for under this name.
+    pub fn agreed(&self, name: &str) -> Option<Result<(), InputError>> {
+        let answer = self.answer::<Elicit>(name)?;
+        Some(answer.and_then(|result| agreed(result).map_err(InputError::from)))
     }
 
     /// What the model said under this name.
@@ -57,7 +96,7 @@ impl<S> Round<S> {
     pub fn answer<R: Question>(&self, name: &str) -> Option<Result<R::Result, InputError>> {
         let answer = self.answers.get(name)?.clone();
         let answer = serde_json::from_value(answer);
-        Some(answer.map_err(|error| InputError::unfit(error.to_string())))
+        Some(answer.map_err(|error| self.unfit(name, error.to_string())))
     }
 }
 
@@ -111,6 +150,16 @@ impl<S> Questions<S> {
             Ok(form) => self.ask::<Elicit>(name, &ElicitParams::form(message, form)),
             Err(problem) => self.failed(InputError::form(problem)),
         }
+    }
+
+    /// Asks the person to visit a page.
+    pub fn elicit_url(
+        self,
+        name: &str,
+        message: impl Into<String>,
+        url: impl Into<String>,
+    ) -> Self {
+        self.ask::<Elicit>(name, &ElicitParams::url(message, url))
     }
 
     /// Asks the model.
@@ -204,10 +253,12 @@ impl<S: Serialize + DeserializeOwned> Steps<S> {
     {
         let mut round = match cx.rounds().and_then(|rounds| rounds.step()) {
             Some((state, answers)) => Round {
+                cx: cx.clone(),
                 state: Some(serde_json::from_value(state).map_err(InputError::unwritten)?),
                 answers,
             },
             None => Round {
+                cx: cx.clone(),
                 state: None,
                 answers: Map::new(),
             },
@@ -222,6 +273,7 @@ impl<S: Serialize + DeserializeOwned> Steps<S> {
             }
             let answers = ask(cx, &asked.state, asked.questions).await?;
             round = Round {
+                cx: cx.clone(),
                 state: Some(asked.state),
                 answers,
             };

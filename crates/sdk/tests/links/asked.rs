@@ -1,12 +1,15 @@
 //! A client whose server asks first, or may not: rounds as a client sees them, and what it knows from
 //! before.
 
+use std::collections::HashSet;
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use belay::engine::Clock;
 use belay::jsonrpc::RawJson;
-use belay::types::ListTools;
+use belay::types::{ElicitResult, ListTools};
 use belay::{
     Client, ClientBuilder, ClientLayer, Context, Error, ErrorKind, LayerFuture, NextCall, Outgoing,
     Questions, Round, Server, Step, Tool,
@@ -117,6 +120,57 @@ async fn rounds_without_questions_need_nobody() {
     peer.answer(&asked, asks()).await;
     let error = call.await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InputRequired, "{error:?}");
+}
+
+/// A client that always has an answer.
+fn obliging() -> ClientBuilder {
+    let name = json!({ "name": "Ada" }).as_object().unwrap().clone();
+    client().on_elicit(move |_| {
+        let name = name.clone();
+        async { Ok(ElicitResult::accept(name)) }
+    })
+}
+
+/// Each round has an id of its own, and there is an end to them.
+#[tokio::test]
+async fn a_server_that_always_asks_is_not_asked_for_ever() {
+    let (client, mut peer) = connected(obliging()).await;
+    let call = tokio::spawn(client.call_tool("ask", json!({})).start());
+    let mut ids = HashSet::new();
+    for round in 1..=10 {
+        let asked = peer.expect("tools/call").await;
+        let answers = &asked["params"]["inputResponses"];
+        assert_eq!(answers.is_object(), round > 1, "{answers}");
+        assert!(ids.insert(asked["id"].to_string()), "{asked}");
+        peer.answer(&asked, asks()).await;
+    }
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InputRequired, "{error:?}");
+    assert!(error.to_string().contains("10 rounds"), "{error}");
+    // There was no eleventh.
+    let _list = client.list_tools().start();
+    peer.expect("tools/list").await;
+}
+
+/// **deadline-covers-all**: a clock that began again with each round would never stop these.
+#[tokio::test(start_paused = true)]
+async fn quick_rounds_have_one_deadline_together() {
+    let (client, mut peer) = connected(obliging()).await;
+    let start = tokio::time::Instant::now();
+    let call = client.call_tool("ask", json!({}));
+    let call = tokio::spawn(call.timeout(Duration::from_millis(100)).start());
+    for round in 1..=3 {
+        let asked = peer.expect("tools/call").await;
+        tokio::time::sleep(Duration::from_millis(40)).await;
+        if round < 3 {
+            peer.answer(&asked, asks()).await;
+        }
+    }
+    let error = call.await.unwrap().unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert_eq!(error.clock(), Some(Clock::Total));
+    let spent = start.elapsed();
+    assert!(spent < Duration::from_millis(130), "{spent:?}");
 }
 
 /// Says who asks.
@@ -266,7 +320,7 @@ async fn contents_have_the_type_of_their_resource() {
     use belay::types::ResourceContents;
     let whole = |uri: &'static str, kind: Option<&'static str>| {
         belay::Resource::new(uri, uri, move |_: Context| async move {
-            let mut contents = ResourceContents::text(uri, "{}");
+            let mut contents = ResourceContents::new(uri).text("{}");
             contents.mime_type = kind.map(str::to_owned);
             contents
         })

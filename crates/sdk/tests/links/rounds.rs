@@ -328,38 +328,48 @@ async fn tasks_that_compute_do_not_keep_others_from_asking() {
     panic!("it asks for ever");
 }
 
-/// What does not fit the form is what is wrong with the request.
+#[derive(Deserialize, JsonSchema)]
+struct Rating {
+    #[schemars(range(min = 1, max = 5))]
+    rating: u8,
+}
+
+async fn rate(_: Context, (): (), round: Round<()>) -> Result<Step<String, ()>, InputError> {
+    match round.elicited::<Rating>("input") {
+        Some(rating) => Ok(Step::Done(rating?.rating.to_string())),
+        None => Ok(Step::Ask(
+            Questions::new(()).elicit::<Rating>("input", "How was it?"),
+        )),
+    }
+}
+
+/// What does not fit the form is what is wrong with the request: in one line, and in steps.
 #[cfg(feature = "validate")]
 #[tokio::test]
 async fn answers_are_held_against_their_form() {
-    #[derive(Deserialize, JsonSchema)]
-    struct Rating {
-        #[schemars(range(min = 1, max = 5))]
-        rating: u8,
-    }
-    let tool = Tool::new("rate", |cx: Context, (): ()| async move {
+    let line = Tool::new("line", |cx: Context, (): ()| async move {
         let rating: Rating = cx.elicit("How was it?").await?;
         Ok::<_, InputError>(rating.rating.to_string())
     });
-    let mut desk = Desk::new(&Server::new("test", "1").tool(tool));
-    let asked = desk.call(json!({ "name": "rate" })).await;
-    for (rating, good) in [(5, true), (200, false)] {
-        let answer = json!({ "action": "accept", "content": { "rating": rating } });
-        let params = json!({
-            "name": "rate", "requestState": asked["result"]["requestState"],
-            "inputResponses": { "input": answer }
-        });
-        let answer = desk.call(params).await;
-        match good {
-            true => assert_eq!(text(&answer), "5"),
-            false => {
-                assert_eq!(answer["error"]["code"], -32602, "{answer}");
-                let message = answer["error"]["message"].as_str().unwrap();
-                assert!(
-                    message.contains("`rating`: 200 is more than 5"),
-                    "{message}"
-                );
+    let server = Server::new("test", "1").tool(line);
+    let mut desk = Desk::new(&server.tool(Tool::in_steps("steps", rate)));
+    for tool in ["line", "steps"] {
+        let asked = desk.call(json!({ "name": tool })).await;
+        for (rating, good) in [(5, true), (200, false)] {
+            let answer = json!({ "action": "accept", "content": { "rating": rating } });
+            let params = json!({
+                "name": tool, "requestState": asked["result"]["requestState"],
+                "inputResponses": { "input": answer }
+            });
+            let answer = desk.call(params).await;
+            if good {
+                assert_eq!(text(&answer), "5");
+                continue;
             }
+            assert_eq!(answer["error"]["code"], -32602, "{tool}: {answer}");
+            let message = answer["error"]["message"].as_str().unwrap();
+            let problem = "`inputResponses`: `input`: `rating`: 200 is more than 5";
+            assert!(message.contains(problem), "{tool}: {message}");
         }
     }
 }

@@ -19,8 +19,8 @@ impl Contents {
     pub(super) fn of(self, uri: &str, mime_type: Option<&str>) -> Vec<ResourceContents> {
         let whole = |content| {
             let mut contents = match content {
-                Content::Text(text) => ResourceContents::text(uri, text),
-                Content::Bytes(bytes) => ResourceContents::bytes(uri, bytes),
+                Content::Text(text) => ResourceContents::new(uri).text(text),
+                Content::Bytes(bytes) => ResourceContents::new(uri).bytes(bytes),
                 Content::Whole(contents) => *contents,
             };
             let kind = || mime_type.map(str::to_owned);

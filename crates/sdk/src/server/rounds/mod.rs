@@ -107,18 +107,23 @@ impl Rounds {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to a question. If there is none, the request ends with this question, and this
+    /// The answer to a question, with what the question is called. If there is none, the request ends with this question, and this
     /// does not return before.
     pub(crate) async fn answer(
         &self,
         name: Option<String>,
         question: InputRequest,
-    ) -> Option<Value> {
+    ) -> Option<(String, Value)> {
         let answer = self.lock().answer(name, question);
         if answer.is_none() {
             self.over.cancelled().await;
         }
         answer
+    }
+
+    /// Until the handler is dropped.
+    pub(crate) async fn over(&self) {
+        self.over.cancelled().await;
     }
 
     /// Whether whoever asks this is part of what is computed once: other tasks may compute elsewhere.
@@ -134,6 +139,13 @@ impl Rounds {
     pub(crate) async fn end(&self, error: ErrorObject) {
         self.lock().end(error);
         self.over.cancelled().await;
+    }
+
+    /// What the client has answered is not what was asked for. It came with the request, so that is
+    /// what is wrong.
+    pub(crate) fn end_for_answer(&self, name: &str, problem: &str) {
+        let problem = format!("`inputResponses`: `{name}`: {problem}");
+        self.lock().end(invalid(problem));
     }
 
     /// What the round before has left, and what was answered to its questions.
@@ -253,7 +265,7 @@ impl Inner {
         Ok(())
     }
 
-    fn answer(&mut self, name: Option<String>, question: InputRequest) -> Option<Value> {
+    fn answer(&mut self, name: Option<String>, question: InputRequest) -> Option<(String, Value)> {
         // A client may know the question by its name, and answer it before it is asked.
         let anticipated = name.is_some() && !self.asked_before;
         let name = self.unique(name.unwrap_or_else(|| "input".to_owned()));
@@ -261,11 +273,13 @@ impl Inner {
         if let Some((known, answer)) = self.memory.answers.get(&name)
             && *known == digest
         {
-            return Some(answer.clone());
+            let answer = answer.clone();
+            return Some((name, answer));
         }
         if anticipated && let Some(answer) = self.responses.get(&name).cloned() {
-            self.memory.answers.insert(name, (digest, answer.clone()));
-            return Some(answer);
+            let kept = (digest, answer.clone());
+            self.memory.answers.insert(name.clone(), kept);
+            return Some((name, answer));
         }
         self.asked.insert(name, question);
         self.wake();

@@ -17,20 +17,48 @@ async fn next(changes: &mut Subscription) -> Change {
 }
 
 pub(super) async fn lists_that_change(it: Connected) {
-    let filter = SubscriptionFilter::new().tools().prompts();
+    let filter = SubscriptionFilter::new().tools().prompts().resources();
     let mut changes = it.client.listen(filter).await.unwrap();
     assert_eq!(changes.agreed().tools_list_changed, Some(true));
     let before = it.client.list_all_tools().await.unwrap().len();
-    it.say("grow", json!({})).await.unwrap();
+    it.say("grow", json!({ "text": "tools" })).await.unwrap();
     assert_eq!(next(&mut changes).await, Change::Tools);
     // What was kept is not used any more.
     let after = it.client.list_all_tools().await.unwrap().len();
     assert_eq!(after, before + 1);
+    for (text, change) in [
+        ("prompts", Change::Prompts),
+        ("resources", Change::Resources),
+    ] {
+        it.say("grow", json!({ "text": text })).await.unwrap();
+        assert_eq!(next(&mut changes).await, change);
+    }
+    let prompts = it.client.list_all_prompts().await.unwrap();
+    assert!(prompts.iter().any(|prompt| prompt.name == "grown"));
+    let resources = it.client.list_all_resources().await.unwrap();
+    assert!(resources.iter().any(|resource| resource.name == "grown"));
 }
 
 pub(super) async fn resources_that_change(it: Connected) {
     let filter = SubscriptionFilter::new().resource("memo://1");
     let mut changes = it.client.listen(filter).await.unwrap();
+    // One that begins with the same letters is another.
+    let other = SubscriptionFilter::new()
+        .resource("square://1")
+        .resource("square://12");
+    let mut others = it.client.listen(other).await.unwrap();
+    let near = SubscriptionFilter::new().resource("square://1");
+    let mut near = it.client.listen(near).await.unwrap();
+    it.say("touch", json!({ "text": "square://12" }))
+        .await
+        .unwrap();
+    it.say("touch", json!({ "text": "square://1" }))
+        .await
+        .unwrap();
+    let updated = |uri: &str| Change::Updated { uri: uri.into() };
+    assert_eq!(next(&mut others).await, updated("square://12"));
+    assert_eq!(next(&mut others).await, updated("square://1"));
+    assert_eq!(next(&mut near).await, updated("square://1"));
     for _ in 0..2 {
         it.say("touch", json!({ "text": "memo://last" }))
             .await
@@ -57,7 +85,7 @@ pub(super) async fn what_nobody_asked_for(it: Connected) {
         .listen(SubscriptionFilter::new().tools().resource("memo://1"))
         .await
         .unwrap();
-    it.say("grow", json!({})).await.unwrap();
+    it.say("grow", json!({ "text": "tools" })).await.unwrap();
     it.say("touch", json!({ "text": "memo://1" }))
         .await
         .unwrap();

@@ -1,6 +1,6 @@
 //! Every feature on every wire, from one table: one that works here and not there cannot hide.
 
-#[path = "../../../examples/everything.rs"]
+#[path = "../../../examples/everything/main.rs"]
 #[allow(dead_code)]
 mod everything;
 
@@ -71,11 +71,14 @@ macro_rules! cases {
 mod on_all_wires {
     cases! {
         tools: introductions, lists_come_in_pages, text_and_structure, all_kinds_of_content,
-            tool_errors_and_protocol_errors, progress_and_logs, tools_that_grow;
+            tool_errors_and_protocol_errors, arguments_are_held_against_their_schema,
+            headers_repeat_arguments, what_macros_write, traces_go_along, progress_and_logs,
+            tools_that_grow;
         reading: resources_are_listed_and_read, templates_are_matched, what_is_not_there,
-            prompts_are_listed_and_filled_in, arguments_are_completed;
-        asking: forms_are_filled_in, people_say_no_or_go_away, answers_that_do_not_fit,
-            pages_are_visited, models_are_asked, folders_are_told, two_rounds, rounds_that_can_be_seen, two_at_once,
+            prompts_are_listed_and_filled_in, arguments_are_completed, what_is_known_is_not_asked_for;
+        asking: forms_are_filled_in, all_kinds_of_fields, people_say_no_or_go_away,
+            answers_that_do_not_fit, pages_are_visited,
+            models_are_asked, models_use_tools, folders_are_told, two_rounds, rounds_that_can_be_seen, two_at_once,
             resources_and_prompts_ask, a_client_that_cannot_be_asked, a_request_is_refused,
             a_guest_that_fails;
         listening: lists_that_change, resources_that_change, what_nobody_asked_for,

@@ -1,6 +1,7 @@
 //! Resources, prompts and completion.
 
 use belay::types::{Era, PromptReference, ResourceReference, Role};
+use belay::{Cache, Client};
 
 use super::Connected;
 
@@ -12,6 +13,7 @@ pub(super) async fn resources_are_listed_and_read(it: Connected) {
         "photo://1",
         "memo://slow",
         "memo://secret",
+        "memo://kept",
         "memo://last",
     ];
     assert_eq!(uris, expected);
@@ -28,7 +30,11 @@ pub(super) async fn resources_are_listed_and_read(it: Connected) {
 
 pub(super) async fn templates_are_matched(it: Connected) {
     let templates = it.client.list_all_resource_templates().await.unwrap();
-    assert_eq!(templates[0].uri_template, "square://{number}");
+    let templates: Vec<&str> = templates
+        .iter()
+        .map(|it| it.uri_template.as_str())
+        .collect();
+    assert_eq!(templates, ["written://{number}", "square://{number}"]);
     let square = it.client.read_resource("square://12").await.unwrap();
     assert_eq!(square.contents[0].text.as_deref(), Some("144"));
     assert_eq!(square.contents[0].uri, "square://12");
@@ -61,7 +67,7 @@ pub(super) async fn what_is_not_there(it: Connected) {
 
 pub(super) async fn prompts_are_listed_and_filled_in(it: Connected) {
     let all = it.client.list_all_prompts().await.unwrap();
-    let greet = &all[0];
+    let greet = &all[1];
     assert_eq!(greet.title.as_deref(), Some("Greet"));
     let arguments = greet.arguments.as_ref().unwrap();
     assert_eq!(arguments[0].description.as_deref(), Some("Who is greeted."));
@@ -107,4 +113,40 @@ pub(super) async fn arguments_are_completed(it: Connected) {
     let nobody = PromptReference::new("nobody");
     let error = it.client.complete(nobody, "name", "").await.unwrap_err();
     assert_eq!(error.refusal().unwrap().code, -32602);
+}
+
+/// As long as the server says, on the modern wire. The other knows nothing of that.
+pub(super) async fn what_is_known_is_not_asked_for(it: Connected) {
+    let asked = || it.client.ledger().calls.started();
+    let kept = it.wire.era() == Era::Modern;
+    let read = async |client: &Client| {
+        let read = client.read_resource("memo://kept").await.unwrap();
+        read.contents[0].text.clone().unwrap()
+    };
+    let before = asked();
+    let first = read(&it.client).await;
+    assert_eq!(read(&it.client).await == first, kept);
+    assert_eq!(asked() - before, if kept { 1 } else { 2 });
+    let fresh = it
+        .client
+        .read_resource("memo://kept")
+        .fresh()
+        .await
+        .unwrap();
+    assert_ne!(fresh.contents[0].text.as_ref(), Some(&first));
+
+    let before = asked();
+    for _ in 0..3 {
+        assert_eq!(it.client.list_tools().await.unwrap().tools.len(), 4);
+    }
+    assert_eq!(asked() - before, if kept { 1 } else { 3 });
+
+    let forgetful = Client::builder("forgetful", "1").no_cache();
+    let (forgetful, _serving) = it.wire.connect_with(forgetful).await;
+    assert_ne!(read(&forgetful).await, read(&forgetful).await);
+    let cache = Cache::new(10, 100_000);
+    let shared = Client::builder("shared", "1").cache(&cache);
+    let (shared, _serving) = it.wire.connect_with(shared).await;
+    assert_eq!(read(&shared).await == read(&shared).await, kept);
+    assert_eq!(!cache.is_empty(), kept);
 }

@@ -10,11 +10,11 @@ use belay::http::{Endpoint, Listening};
 use belay::jsonrpc::ErrorObject;
 use belay::types::legacy::ElicitationCompleteParams;
 use belay::types::{
-    CreateMessageResult, ElicitFormParams, ElicitResult, Era, LoggingMessageParams, Notification,
-    Role, Root,
+    CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitResult, Era,
+    LoggingMessageParams, Notification, Role, Root, SamplingBlock, SamplingContent, ToolUseContent,
 };
 use belay::{Client, ClientBuilder};
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::{Connected, everything};
 use crate::examples::built;
@@ -135,6 +135,9 @@ impl Guests {
             .on_sample(move |params| {
                 let guests = model.clone();
                 async move {
+                    if params.tools.is_some() {
+                        return Ok(use_tools(&params));
+                    }
                     let asked = params.messages[0].content.as_text().unwrap_or_default();
                     let asked = asked.to_owned();
                     guests.wait_if(&asked).await;
@@ -165,6 +168,7 @@ impl Guests {
             "broken" => return Err(ErrorObject::new(-31000, "the form fell apart")),
             "panic" => panic!("on purpose"),
             "wrong" => json!({ "name": 7 }),
+            "All kinds of fields" => form.requested_schema.defaults().into(),
             "Who is first?" | "Who is left?" => json!({ "name": "Ada" }),
             "Who is second?" | "Who is right?" => json!({ "name": "Alan" }),
             _ => json!({ "name": "Grace", "size": "large" }),
@@ -198,4 +202,18 @@ impl Guests {
         tokio::time::sleep(Duration::from_millis(20)).await;
         std::mem::take(&mut *self.logs.lock().unwrap())
     }
+}
+
+/// Uses the first tool, and says what it gave.
+fn use_tools(params: &CreateMessageParams) -> CreateMessageResult {
+    let tool = &params.tools.as_ref().unwrap()[0].name;
+    let last = params.messages.last().unwrap().content.blocks();
+    let content: SamplingContent = match &last[0] {
+        SamplingBlock::ToolResult(result) => {
+            let said = result.content[0].as_text().unwrap();
+            format!("{tool} said: {said}").into()
+        }
+        _ => SamplingBlock::ToolUse(ToolUseContent::new("use-1", tool, Map::new())).into(),
+    };
+    CreateMessageResult::new(Role::Assistant, content, "parrot")
 }

@@ -1,5 +1,6 @@
 //! The client, against a server that the test plays, and against our own.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -933,4 +934,48 @@ async fn a_call_on_an_event_stream_whose_server_is_gone_was_never_sent() {
     client.closed().await;
     let error = client.list_tools().await.unwrap_err();
     assert!(error.is_lost() && error.safe_to_retry(), "{error:?}");
+}
+
+/// The one call that is made twice by itself, for the specification asks for it (2026-07-28,
+/// basic/transports/streamable-http: the server refuses it before anything is done).
+#[tokio::test]
+async fn retry_is_explicit_but_for_headers_that_were_not_known() {
+    // Whether the server is content with the header, and whether the tool wants one at all.
+    for (content, wanted, calls) in [(true, true, 2), (false, true, 2), (false, false, 1)] {
+        let server = Played::new(move |asked| {
+            if let Some(greeting) = greeting(asked) {
+                return greeting;
+            }
+            if asked.asks("tools/list") {
+                let mut region = json!({ "type": "string" });
+                if wanted {
+                    region["x-mcp-header"] = json!("Region");
+                }
+                let schema = json!({ "type": "object", "properties": { "region": region } });
+                let tools = json!([{ "name": "order", "inputSchema": schema }]);
+                let list = json!({
+                    "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"
+                });
+                return Reply::Bytes(result(asked, list));
+            }
+            if content && asked.header("mcp-param-region") == Some("eu") {
+                let done = json!({ "resultType": "complete", "content": [] });
+                return Reply::Bytes(result(asked, done));
+            }
+            let error = json!({ "code": -32020, "message": "Mcp-Param-Region is missing" });
+            let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
+            let body = body.to_string();
+            Reply::Bytes(response("400 Bad Request", "application/json", &body))
+        })
+        .await;
+        let client = server.client(Mode::Modern).await;
+        let ordered = client.call_tool("order", json!({ "region": "eu" })).await;
+        assert_eq!(ordered.is_ok(), content, "{ordered:?}");
+        let asked = server.asked();
+        let count = |method: &str| asked.iter().filter(|asked| asked.asks(method)).count();
+        assert_eq!((count("tools/call"), count("tools/list")), (calls, 1));
+        let ids = asked.iter().filter(|asked| asked.asks("tools/call"));
+        let ids: HashSet<String> = ids.map(|asked| asked.body["id"].to_string()).collect();
+        assert_eq!(ids.len(), calls, "each with an id of its own");
+    }
 }
