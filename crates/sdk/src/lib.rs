@@ -31,7 +31,7 @@
 //! ```no_run
 //! # #[cfg(all(feature = "client", feature = "stdio", unix))]
 //! # async fn example() -> Result<(), belay::Error> {
-//! let client = belay::Client::stdio("./orders", [""; 0]).await?;   // or belay::Client::http(url)
+//! let client = belay::Client::stdio("cargo", ["run", "--quiet"]).await?;   // or belay::Client::http(url)
 //! let call = client.call_tool("ship", serde_json::json!({ "order": 7 }));
 //! println!("{:?}", call.timeout(std::time::Duration::from_secs(5)).await?.content);
 //! # Ok(())
@@ -99,7 +99,9 @@ pub use call::{Call, Canceller, ClientLayer, InFlight, NextCall, Outgoing};
 #[cfg(feature = "client")]
 pub use client::supervise::{Restart, Supervision};
 #[cfg(feature = "client")]
-pub use client::{Cache, Change, Client, ClientBuilder, ListenEnd, Paged, Pages, Subscription};
+pub use client::{
+    Cache, Change, Client, ClientBuilder, ListenEnd, NO_ARGUMENTS, Paged, Pages, Subscription,
+};
 pub use context::Context;
 #[cfg(feature = "server")]
 pub use context::{Asking, InputError};
@@ -183,7 +185,7 @@ pub use belay_macros::resource;
 /// ```no_run
 /// #[tokio::main]
 /// async fn main() -> Result<(), belay::Error> {
-///     let client = belay::Client::stdio("./orders", [""; 0]).await?;
+///     let client = belay::Client::stdio("cargo", ["run", "--quiet"]).await?;
 ///     let order = serde_json::json!({ "order": 7 });
 ///     let shipped = client.call_tool("ship", order).await?;
 ///     println!("{:?}", shipped.content[0].as_text());
@@ -244,7 +246,9 @@ pub use belay_macros::resource;
 /// ```
 ///
 /// Options of a prompt: `name`, `title`, `description`. Options of a resource: `uri`, `name`, `title`,
-/// `description`, `mime_type`.
+/// `description`, `mime_type`. Completion, icons and how long a resource may be kept are said by hand,
+/// with [`Prompt`], [`Resource`] and [`ResourceTemplate`]; what the block becomes can have more of
+/// anything: `Server::from(Orders).prompt(…)`.
 ///
 /// # What it stands for
 ///

@@ -18,6 +18,9 @@ use super::Client;
 use super::pages::{Paged, Pages};
 use crate::{Call, Error};
 
+/// For prompts that take none.
+pub const NO_ARGUMENTS: [(&str, &str); 0] = [];
+
 impl Client {
     /// Calls a tool.
     ///
@@ -99,6 +102,14 @@ impl Client {
     }
 
     /// Gets a prompt, filled in.
+    ///
+    /// ```no_run
+    /// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
+    /// let poem = client.get_prompt("poem", [("about", "tea")]).await?;
+    /// let riddle = client.get_prompt("riddle", belay::NO_ARGUMENTS).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn get_prompt<N: Into<String>, V: Into<String>>(
         &self,
         name: &str,

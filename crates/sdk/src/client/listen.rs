@@ -16,11 +16,13 @@ use belay_protocol::engine::{By, Clock, Loss, Outcome, Sent};
 use belay_protocol::types::legacy::{Subscribe, SubscribeParams, Unsubscribe};
 use belay_protocol::types::modern::{Listen, ListenParams, ListenResult, SubscriptionFilter};
 use belay_protocol::types::{Era, Request as _, error_code};
+use futures_core::Stream;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::Client;
 use super::inbox::{Change, Inbox};
+use super::stream::stream;
 use crate::driver::{BoxFuture, Link};
 use crate::{Error, InFlight};
 
@@ -150,6 +152,44 @@ impl Subscription {
             };
             self.go_on(next);
         }
+    }
+
+    /// All changes as a stream, whose last item tells why there are no more.
+    ///
+    /// Dropping it ends the subscription.
+    ///
+    /// ```no_run
+    /// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
+    /// use std::future::poll_fn;
+    /// use std::pin::pin;
+    /// use belay::types::modern::SubscriptionFilter;
+    /// use futures_core::Stream;
+    ///
+    /// let changes = client.listen(SubscriptionFilter::new().tools()).await?;
+    /// let mut changes = pin!(changes.into_stream());
+    /// // Or `changes.next()` with the `StreamExt` of your choice.
+    /// while let Some(change) = poll_fn(|task| changes.as_mut().poll_next(task)).await {
+    ///     match change {
+    ///         Ok(change) => println!("{change:?}"),
+    ///         Err(end) => println!("it is over: {end:?}"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_stream(self) -> impl Stream<Item = Result<Change, ListenEnd>> + Send + Unpin {
+        stream(Some(self), |listening| {
+            Box::pin(async {
+                let mut listening = listening?;
+                match listening.next().await {
+                    Some(change) => Some((Ok(change), Some(listening))),
+                    None => match listening.state {
+                        State::Over(end) => Some((Err(end), None)),
+                        _ => None,
+                    },
+                }
+            })
+        })
     }
 
     /// Why there are no more changes, once that is so.

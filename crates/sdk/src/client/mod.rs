@@ -11,6 +11,7 @@ mod news;
 #[cfg(feature = "validate")]
 mod outputs;
 mod pages;
+mod stream;
 pub(crate) mod supervise;
 
 use std::fmt;
@@ -33,6 +34,7 @@ pub use builder::ClientBuilder;
 pub use cache::Cache;
 pub(crate) use cache::{Shelf, is_kept};
 pub(crate) use desk::Desk;
+pub use features::NO_ARGUMENTS;
 pub(crate) use guests::Guests;
 pub use inbox::Change;
 pub use listen::{ListenEnd, Subscription};

@@ -8,7 +8,10 @@ use belay_protocol::types::{
     Request as Typed, Resource, ResourceTemplate, Tool, error_code,
 };
 
+use futures_core::Stream;
+
 use super::Client;
+use super::stream::stream;
 use crate::Error;
 
 /// So many pages are enough for anybody.
@@ -123,6 +126,40 @@ impl<L: Paged> Pages<L> {
         self.left -= 1;
         self.next = cursor.map(PaginatedParams::at);
         Ok(Some(items))
+    }
+
+    /// What is left of the list, as a stream of pages that ends with the first error.
+    ///
+    /// Dropping it cancels the page that is being asked for.
+    ///
+    /// ```no_run
+    /// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
+    /// use std::future::poll_fn;
+    /// use std::pin::pin;
+    /// use futures_core::Stream;
+    ///
+    /// let mut pages = pin!(client.pages::<belay::types::ListTools>().into_stream());
+    /// // Or `pages.next()` with the `StreamExt` of your choice.
+    /// while let Some(tools) = poll_fn(|task| pages.as_mut().poll_next(task)).await {
+    ///     println!("{} tools", tools?.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_stream(self) -> impl Stream<Item = Result<Vec<L::Item>, Error>> + Send + Unpin
+    where
+        L: 'static,
+        L::Item: Send + 'static,
+    {
+        stream(Some(self), |pages| {
+            Box::pin(async {
+                let mut pages = pages?;
+                match pages.next().await.transpose()? {
+                    Ok(page) => Some((Ok(page), Some(pages))),
+                    Err(error) => Some((Err(error), None)),
+                }
+            })
+        })
     }
 
     /// All that is left of the list.

@@ -116,6 +116,15 @@ impl Context {
 
     /// Asks which folders matter to the client.
     ///
+    /// ```no_run
+    /// use belay::{Context, ToolError};
+    ///
+    /// async fn first(cx: &Context) -> Result<String, ToolError> {
+    ///     let roots = cx.roots().await?;
+    ///     Ok(roots.first().map_or("none".to_owned(), |root| root.uri.clone()))
+    /// }
+    /// ```
+    ///
     /// # Cancel safety
     ///
     /// As with [`Context::elicit`].
@@ -231,6 +240,18 @@ impl Context {
 
     /// Ends this request with an error, whatever the handler returns. For what is wrong with the
     /// request itself: a tool that failed says so in its result.
+    ///
+    /// ```no_run
+    /// use belay::jsonrpc::ErrorObject;
+    /// use belay::{Context, ToolError};
+    ///
+    /// async fn pay(cx: &Context, coins: i64) -> Result<String, ToolError> {
+    ///     if coins < 0 {
+    ///         return Err(cx.refuse(ErrorObject::new(-32602, "nobody pays less than nothing")).await.into());
+    ///     }
+    ///     Ok("paid".into())
+    /// }
+    /// ```
     ///
     /// In a tool, a prompt or a resource it does not return before the handler is dropped. Elsewhere,
     /// in a layer or a completer, which return errors of their own, it returns at once.

@@ -5,7 +5,10 @@
 //! - [`prompts`]: words for a model, and what their arguments could be
 //! - [`asking`]: forms, models and folders, in one line on both wires
 //! - [`listening`]: what changes on a server, as one stream
+//! - [`lists`]: pages, and all of them
 //! - [`caching`]: what may be used again
+//! - [`versions`]: the eras, what a server says of itself, and extensions
+//! - [`http`]: many clients at once
 //! - [`stopping`]: what dropping does, and what happens to a handler
 //! - [`observing`]: logs, progress and traces
 //!
@@ -13,9 +16,12 @@
 
 pub mod asking;
 pub mod caching;
+pub mod http;
 pub mod listening;
+pub mod lists;
 pub mod observing;
 pub mod prompts;
 pub mod resources;
 pub mod stopping;
 pub mod tools;
+pub mod versions;

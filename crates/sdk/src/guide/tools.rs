@@ -41,12 +41,21 @@
 //!
 //! # What is checked
 //!
-//! The types are. With the feature `validate` the arguments are held against the schema as well, so
-//! that `range` above means something: JSON Schema 2020-12 and older dialects, nothing fetched, within
+//! The types are. With the feature `validate`, which is on by default, the arguments are held against the
+//! schema as well, so that `range` above means something: JSON Schema 2020-12 and older dialects, nothing fetched, within
 //! bounds (`Schema`). A tool whose schema cannot be used cannot be called.
 //!
 //! An argument whose schema has `x-mcp-header` is repeated in a header of modern HTTP, for whoever
 //! routes by it; clients of Belay do so by themselves, and servers look whether both say the same.
+//!
+//! ```
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Order {
+//!     /// Also in `Mcp-Param-Region`.
+//!     #[schemars(extend("x-mcp-header" = "Region"))]
+//!     region: String,
+//! }
+//! ```
 //!
 //! # While it runs
 //!

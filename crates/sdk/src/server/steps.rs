@@ -195,7 +195,8 @@ impl<S> Questions<S> {
 impl Tool {
     /// A tool whose rounds can be seen: its handler is called once for each, with what the one before
     /// has left and what was answered, and nothing is run twice. On the legacy wire the rounds are
-    /// requests; the handler does not notice.
+    /// requests; the handler does not notice. Prompts and resources ask in one line, with
+    /// [`Context::elicit`] and the others.
     ///
     /// ```
     /// use belay::{Context, InputError, Questions, Round, Step, Tool};

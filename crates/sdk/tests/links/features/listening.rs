@@ -7,8 +7,8 @@ use belay::types::modern::SubscriptionFilter;
 use belay::{Change, ListenEnd, Subscription};
 use serde_json::json;
 
-use super::Connected;
 use super::wires::Serving;
+use super::{Connected, next_of};
 
 async fn next(changes: &mut Subscription) -> Change {
     let next = tokio::time::timeout(Duration::from_secs(10), changes.next()).await;
@@ -100,7 +100,7 @@ pub(super) async fn what_nobody_asked_for(it: Connected) {
 pub(super) async fn an_end_in_good_order(it: Connected) {
     let filter = SubscriptionFilter::new().tools();
     let (other, serving) = it.wire.connect().await;
-    let mut changes = other.client.listen(filter).await.unwrap();
+    let changes = other.client.listen(filter).await.unwrap();
     match serving {
         Serving::Http(listening) => {
             listening.shutdown();
@@ -115,11 +115,18 @@ pub(super) async fn an_end_in_good_order(it: Connected) {
             let _ = rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::TERM);
         }
     }
+    assert!(changes.end().is_none());
+    let mut changes = changes.into_stream();
     let ended = tokio::time::timeout(Duration::from_secs(60), async {
-        while changes.next().await.is_some() {}
+        loop {
+            if let Err(end) = next_of(&mut changes).await.unwrap() {
+                return end;
+            }
+        }
     });
-    ended.await.unwrap();
-    match (it.wire.era(), changes.end().unwrap()) {
+    let end = ended.await.unwrap();
+    assert!(next_of(&mut changes).await.is_none());
+    match (it.wire.era(), end) {
         (Era::Modern, ListenEnd::Finished) => {}
         (Era::Legacy, ListenEnd::Failed(error)) => assert!(error.is_lost(), "{error:?}"),
         (era, end) => panic!("{era:?}: {end:?}"),

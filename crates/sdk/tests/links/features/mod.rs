@@ -11,11 +11,12 @@ mod reading;
 mod tools;
 mod wires;
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 
 use belay::types::CallToolResult;
 use belay::{Client, Error};
+use futures_core::Stream;
 use wires::{Guests, Wire};
 
 /// A case: what is to be seen, whatever the wire.
@@ -46,6 +47,11 @@ impl Connected {
         }
         panic!("{:?}: a handler is left", self.wire);
     }
+}
+
+/// The next item of a stream.
+async fn next_of<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
+    poll_fn(|task| Pin::new(&mut *stream).poll_next(task)).await
 }
 
 fn text(result: &CallToolResult) -> String {

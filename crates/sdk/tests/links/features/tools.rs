@@ -6,7 +6,7 @@ use belay::TraceContext;
 use belay::types::{Era, ListTools, LoggingLevel, ProgressParams};
 use serde_json::json;
 
-use super::{Connected, text};
+use super::{Connected, next_of, text};
 
 pub(super) async fn introductions(it: Connected) {
     let info = it.client.server_info().unwrap();
@@ -63,6 +63,12 @@ pub(super) async fn lists_come_in_pages(it: Connected) {
     assert_eq!(pages.next().await.unwrap().unwrap().len(), 4);
     let error = pages.next().await.unwrap_err();
     assert_eq!(error.to_string(), "rejected: a list of more than 2 pages");
+
+    let pages = it.client.pages::<ListTools>().at_most(1);
+    let mut pages = pages.into_stream();
+    assert_eq!(next_of(&mut pages).await.unwrap().unwrap().len(), 4);
+    assert!(next_of(&mut pages).await.unwrap().is_err());
+    assert!(next_of(&mut pages).await.is_none());
 
     let made_up = belay::types::PaginatedParams::at("made up");
     let error = it.client.request::<ListTools>(&made_up).await.unwrap_err();

@@ -1,0 +1,48 @@
+//! Streams, for whoever combines them with others.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+
+use crate::driver::BoxFuture;
+
+/// What a step gives: an item and what the next step begins with, or nothing more.
+pub(super) type Given<S, T> = Option<(T, S)>;
+
+/// A stream of what a step gives, again and again.
+pub(super) fn stream<S, T>(
+    start: S,
+    step: fn(S) -> BoxFuture<Given<S, T>>,
+) -> impl Stream<Item = T> + Send + Unpin
+where
+    S: Send + 'static,
+    T: Send + 'static,
+{
+    Steps {
+        running: Some(step(start)),
+        step,
+    }
+}
+
+struct Steps<S, T> {
+    /// `None` after the last one.
+    running: Option<BoxFuture<Given<S, T>>>,
+    step: fn(S) -> BoxFuture<Given<S, T>>,
+}
+
+impl<S, T> Stream for Steps<S, T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<T>> {
+        let Some(running) = &mut self.running else {
+            return Poll::Ready(None);
+        };
+        let Poll::Ready(given) = running.as_mut().poll(task) else {
+            return Poll::Pending;
+        };
+        let (item, next) = given.unzip();
+        self.running = next.map(self.step);
+        Poll::Ready(item)
+    }
+}
