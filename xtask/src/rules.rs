@@ -20,10 +20,12 @@ pub(crate) fn run() -> Result<(), String> {
         let rule = row.split("**").nth(1).unwrap_or_default();
         let tests = row.split('|').nth(3).unwrap_or_default();
         let (_, real) = tests.split_once('—').unwrap_or_default();
-        let named = format!("fn {}", rule.replace('-', "_"));
+        let name = rule.replace('-', "_");
+        let (alone, first) = (format!("fn {name}("), format!("fn {name}_"));
         let mut has_test = false;
         for link in links(real) {
-            has_test |= read(&folder.join(link))?.contains(&named);
+            let tests = read(&folder.join(link))?;
+            has_test |= tests.contains(&alone) || tests.contains(&first);
         }
         if !has_test {
             return Err(format!(

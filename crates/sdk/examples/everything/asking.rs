@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Text, random};
+use super::{Text, number};
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Person {
@@ -51,7 +51,7 @@ pub(crate) fn asking(server: Server) -> Server {
             Ok::<_, InputError>(content.to_string())
         }))
         .tool(Tool::new("visit", |cx: Context, it: Text| async move {
-            let visit = format!("login-{}", random());
+            let visit = format!("everything-{}-{}", std::process::id(), number());
             let ask = cx.elicit_url("Please log in.", it.text);
             ask.elicitation_id(&visit).await?;
             // Here it would wait until they have logged in.
@@ -106,6 +106,9 @@ struct Guess {
     /// Asks something that is answered badly.
     #[serde(default)]
     wrong: bool,
+    /// Asks them to go to a page.
+    #[serde(default)]
+    online: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -119,6 +122,9 @@ async fn guess(
     guess: Guess,
     round: Round<Guesses>,
 ) -> Result<Step<String, Guesses>, ToolError> {
+    if let Some(agreed) = round.agreed("page") {
+        return Ok(Step::Done(agreed.map(|()| "they guess online".to_owned())?));
+    }
     let answered = round.elicited::<Name>("name");
     let mut guesses = round.into_state().unwrap_or(Guesses {
         tries: 0,
@@ -130,6 +136,11 @@ async fn guess(
     guesses.tries += 1;
     let question = match guesses.tries {
         1 if guess.wrong => "wrong",
+        1 if guess.online => {
+            let url = "https://example.com/guess";
+            let ask = Questions::new(guesses).elicit_url("page", "Guess there.", url);
+            return Ok(Step::Ask(ask));
+        }
         1 => "Who is first?",
         2 => "Who is second?",
         _ => return Ok(Step::Done(guesses.names.join(" and "))),

@@ -8,6 +8,7 @@ mod asking;
 mod reading;
 mod tools;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use belay::types::{Extra, Icon};
@@ -66,9 +67,8 @@ impl Written {
     }
 }
 
-/// Something else each time.
-fn random() -> u128 {
-    let now = std::time::SystemTime::now();
-    now.duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos())
+/// Another number each time.
+fn number() -> u64 {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    NUMBER.fetch_add(1, Ordering::SeqCst)
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::asking::Name;
-use super::random;
+use super::number;
 
 #[derive(Deserialize)]
 struct Which {
@@ -38,7 +38,7 @@ fn resources(server: Server) -> Server {
         ))
         .resource(
             Resource::new("memo://kept", "kept", |_: Context| async {
-                random().to_string()
+                number().to_string()
             })
             .cache(Duration::from_secs(3600), CacheScope::Private),
         )

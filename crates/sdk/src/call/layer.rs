@@ -8,15 +8,17 @@ use belay_protocol::engine::{Ask, Clock, Deadlines, Outcome, RequestKey, Wait};
 use belay_protocol::jsonrpc::{RawJson, Text};
 #[cfg(feature = "client")]
 use belay_protocol::types::modern::InputRequiredResult;
-use belay_protocol::types::{ListTools, Meta, ProgressParams, ProtocolVersion, Request as _};
+use belay_protocol::types::{Meta, ProgressParams, ProtocolVersion};
 use tokio::time::Instant;
 
+#[cfg(all(feature = "client", feature = "http"))]
+use super::headers::Said;
 #[cfg(feature = "client")]
 use super::rounds;
 use super::{Attempt, Canceller};
 use crate::Error;
 #[cfg(feature = "client")]
-use crate::client::{Desk, PAGES};
+use crate::client::Desk;
 use crate::driver::{BoxFuture, LayerFuture, Link, OnNotice, OnProgress, Told};
 #[cfg(any(feature = "client", feature = "server"))]
 use crate::layers::names;
@@ -151,7 +153,7 @@ impl Lines for Arc<Link> {
 
 /// One call through its layers: what all attempts at it share.
 pub(crate) struct Trip {
-    outlet: Arc<Outlet>,
+    pub(super) outlet: Arc<Outlet>,
     canceller: Canceller,
     serves: Option<RequestKey>,
     idle: Wait,
@@ -160,6 +162,8 @@ pub(crate) struct Trip {
     on_notice: Option<OnNotice>,
     /// What is known already is not good enough.
     fresh: bool,
+    #[cfg(all(feature = "client", feature = "http"))]
+    pub(super) said: Said,
 }
 
 /// Makes a call by way of its layers.
@@ -182,6 +186,8 @@ pub(super) async fn travel(
         on_notice: told.notice,
         fresh,
         outlet,
+        #[cfg(all(feature = "client", feature = "http"))]
+        said: Said::default(),
     };
     let request = Outgoing {
         method: ask.method,
@@ -213,52 +219,6 @@ impl Trip {
         self.by_layers(request).await
     }
 
-    /// One request, by way of all layers.
-    ///
-    /// A call whose headers were not what its tool wants was refused before anything was done. The
-    /// specification asks that the tools are looked at, and that it is made again, so this is the one
-    /// call that is made twice by itself (**retry-is-explicit**): once more, and only if there is
-    /// something else to say.
-    #[cfg(all(feature = "client", feature = "http"))]
-    pub(super) async fn round(&self, request: Outgoing) -> Result<RawJson, Error> {
-        let desk = &self.outlet.desk;
-        let result = self.by_layers(request.clone()).await;
-        if !desk.is_behind(&request, &result) {
-            return result;
-        }
-        let said = desk.said_in_headers(&request);
-        match self.learn_tools().await.is_ok() && desk.said_in_headers(&request) != said {
-            true => self.by_layers(request).await,
-            false => result,
-        }
-    }
-
-    /// One request, by way of all layers.
-    #[cfg(all(feature = "client", not(feature = "http")))]
-    pub(super) async fn round(&self, request: Outgoing) -> Result<RawJson, Error> {
-        self.by_layers(request).await
-    }
-
-    /// Looks at the tools again: one of them is not what it was.
-    #[cfg(feature = "client")]
-    async fn learn_tools(&self) -> Result<(), Error> {
-        self.outlet.desk.forget_tools();
-        let mut list = Outgoing {
-            method: ListTools::METHOD.into(),
-            params: RawJson::empty_object(),
-            meta: Meta::default(),
-        };
-        for _ in 0..PAGES {
-            let page = self.by_layers(list.clone()).await?;
-            let cursor = page.field("nextCursor");
-            let Some(cursor) = cursor.filter(|cursor| cursor.as_text().is_some()) else {
-                break;
-            };
-            list.params = RawJson::empty_object().with_member("cursor", &cursor);
-        }
-        Ok(())
-    }
-
     /// The request as the layers have left it: not made if its result is known.
     #[cfg(feature = "client")]
     async fn attempt(&self, request: Outgoing) -> Result<RawJson, Error> {
@@ -266,6 +226,8 @@ impl Trip {
         if let Some(known) = desk.recall(&request, self.fresh) {
             return Ok(known);
         }
+        #[cfg(feature = "http")]
+        self.said.note(desk, &request);
         let stamp = desk.stamp();
         let result = self.on_a_link(&request).await;
         let result = result.inspect_err(|error| desk.refused(&request, error))?;
@@ -283,7 +245,7 @@ impl Trip {
         self.on_a_link(&request).await
     }
 
-    async fn by_layers(&self, request: Outgoing) -> Result<RawJson, Error> {
+    pub(super) async fn by_layers(&self, request: Outgoing) -> Result<RawJson, Error> {
         let next = NextCall {
             layers: &self.outlet.layers,
             trip: self,

@@ -2,6 +2,8 @@
 
 mod attempt;
 mod canceller;
+#[cfg(feature = "client")]
+mod headers;
 mod layer;
 #[cfg(feature = "client")]
 mod rounds;

@@ -76,8 +76,17 @@ impl Inbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something was told.
+    /// Something was told on the link, to everybody who listens.
     pub(super) fn put(&self, notification: &Notification) {
+        self.take_in(notification, is_part);
+    }
+
+    /// Something was told on the stream of this subscription: the server knows what is a part of what.
+    pub(super) fn put_own(&self, notification: &Notification) {
+        self.take_in(notification, |_, _| true);
+    }
+
+    fn take_in(&self, notification: &Notification, about: fn(&str, &str) -> bool) {
         if notification.method == *AcknowledgedParams::METHOD {
             let params = notification.params.as_ref();
             let params = params.and_then(|params| params.decode::<AcknowledgedParams>().ok());
@@ -86,13 +95,13 @@ impl Inbox {
                     .map(|params| params.notifications)
                     .unwrap_or_default(),
             );
-        } else if let Some(change) = self.wanted(notification) {
+        } else if let Some(change) = self.wanted(notification, about) {
             self.push(change);
         }
     }
 
     /// What was told, if it was asked for.
-    fn wanted(&self, notification: &Notification) -> Option<Change> {
+    fn wanted(&self, notification: &Notification, about: fn(&str, &str) -> bool) -> Option<Change> {
         let filter = &self.filter;
         let (wanted, change) = match &*notification.method {
             ToolListChangedParams::METHOD => (filter.tools_list_changed, Change::Tools),
@@ -100,8 +109,8 @@ impl Inbox {
             ResourceListChangedParams::METHOD => (filter.resources_list_changed, Change::Resources),
             ResourceUpdatedParams::METHOD => {
                 let params: ResourceUpdatedParams = notification.params.as_ref()?.decode().ok()?;
-                let mut about = filter.uris().iter();
-                let wanted = about.any(|uri| is_part(&params.uri, uri));
+                let mut asked = filter.uris().iter();
+                let wanted = asked.any(|uri| about(&params.uri, uri));
                 (Some(wanted), Change::Updated { uri: params.uri })
             }
             _ => return None,
@@ -202,6 +211,33 @@ mod tests {
         }
         assert_eq!(inbox.take(), Some(Change::Tools));
         assert_eq!(inbox.take(), None);
+    }
+
+    /// On a link that others listen on, too. A stream has but one who does.
+    #[test]
+    fn parts_are_told_by_where_the_whole_ends() {
+        for (uri, whole, part) in [
+            ("a://1", "a://1", true),
+            ("a://1/2", "a://1", true),
+            ("a://1?q", "a://1", true),
+            ("a://1#f", "a://1", true),
+            ("a://1/2", "a://1/", true),
+            ("a://", "a:", true),
+            ("a://12", "a://1", false),
+            ("a://1", "a://12", false),
+            ("b://1", "a://1", false),
+        ] {
+            assert_eq!(is_part(uri, whole), part, "{uri} {whole}");
+            let inbox = Inbox::new(SubscriptionFilter::new().resource(whole));
+            let told = told(
+                ResourceUpdatedParams::METHOD,
+                &format!(r#"{{"uri":"{uri}"}}"#),
+            );
+            inbox.put(&told);
+            assert_eq!(inbox.take().is_some(), part, "{uri} {whole}");
+            inbox.put_own(&told);
+            assert!(inbox.take().is_some(), "{uri} {whole}");
+        }
     }
 
     #[test]

@@ -300,7 +300,7 @@ impl What {
         let call = self.client.request::<Listen>(&params);
         let call = call.on_notice(move |notification| {
             news.changed(&notification);
-            inbox.put(&notification);
+            inbox.put_own(&notification);
         });
         let mut call = call.start();
         let patience = tokio::time::sleep(ACKNOWLEDGED_WITHIN);

@@ -4,16 +4,14 @@
 //! handler's request is answered with the question, and made again with the answer: **what a handler
 //! does before it asks is done again in each round.** [`Context::once`] is for what must not be.
 
-use std::fmt;
-use std::future::{Future, IntoFuture};
-use std::time::Duration;
+use std::future::Future;
 
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::modern::{InputRequest, MissingCapabilityData};
 use belay_protocol::types::{
     ClientCapabilities, CreateMessage, CreateMessageParams, CreateMessageResult, Elicit,
-    ElicitAction, ElicitParams, ElicitResult, Era, ListRoots, ListRootsParams, ListRootsResult,
-    Named, Request as Typed, Root, error_code,
+    ElicitParams, ElicitResult, Era, ListRoots, ListRootsParams, ListRootsResult, Named,
+    Request as Typed, Root, error_code,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,10 +19,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Context;
+use super::asked::{Asking, Read, agreed, filled_in};
 use super::input_error::{InputError, Kind};
 use super::questions::{missing, names, needs, suit};
-use crate::driver::BoxFuture;
-use crate::filled;
 use crate::form::form_of;
 
 impl Context {
@@ -142,25 +139,14 @@ impl Context {
         R::Result: 'static,
         T: 'static,
     {
-        let (params, needs) = match params {
-            Ok(params) => {
-                let value = serde_json::to_value(&params).map_err(InputError::unwritten);
-                (value, needs(R::METHOD))
-            }
-            Err(error) => (Err(error), needs(R::METHOD)),
-        };
-        Asking {
-            cx: self.clone(),
-            name: None,
-            timeout: None,
-            method: R::METHOD,
-            params,
-            needs,
-            read: Box::new(move |answer| {
-                let result = serde_json::from_value(answer);
-                read(result.map_err(|error| Read::Unfit(error.to_string()))?)
-            }),
-        }
+        let params = params.and_then(|params| {
+            let params = serde_json::to_value(&params);
+            params.map_err(InputError::unwritten)
+        });
+        Asking::new(self.clone(), R::METHOD, params, move |answer| {
+            let result = serde_json::from_value(answer);
+            read(result.map_err(|error| Read::Unfit(error.to_string()))?)
+        })
     }
 
     /// Computes something once, however many rounds the request takes: its value travels with the
@@ -324,7 +310,7 @@ impl Context {
     }
 
     /// Ends this request, unless the client can do what is needed.
-    async fn require(&self, needed: &ClientCapabilities) -> Result<(), InputError> {
+    pub(super) async fn require(&self, needed: &ClientCapabilities) -> Result<(), InputError> {
         if let Some(missing) = missing(needed, &self.client_capabilities()) {
             let names: Vec<String> = names(&missing);
             let problem = format!("this needs a client with {}", names.join(" and "));
@@ -341,152 +327,5 @@ impl Context {
             return Err(self.refuse(error).await);
         }
         Ok(())
-    }
-}
-
-/// A question that can be asked: set what you like, then `await` it.
-///
-/// If the client cannot be asked this, the request ends there, with the error that the specification
-/// has for it (`-32021`; `-32600` in the legacy era, which has none). See [`Context::client_capabilities`] to know before.
-///
-/// # Cancel safety
-///
-/// Dropping it takes the question back: on the legacy wire the client is told.
-#[must_use = "a question is not asked until it is awaited"]
-pub struct Asking<T> {
-    cx: Context,
-    name: Option<String>,
-    timeout: Option<Duration>,
-    method: &'static str,
-    params: Result<Value, InputError>,
-    needs: fn(&Value) -> ClientCapabilities,
-    read: Box<dyn FnOnce(Value) -> Result<T, Read> + Send>,
-}
-
-/// Whether the person agreed.
-pub(crate) fn agreed(result: ElicitResult) -> Result<(), Read> {
-    match result.action {
-        ElicitAction::Accept => Ok(()),
-        ElicitAction::Decline => Err(Read::Answer(Kind::Declined)),
-        _ => Err(Read::Answer(Kind::Dismissed)),
-    }
-}
-
-/// What was filled in, if it was.
-pub(crate) fn filled_in<T: DeserializeOwned>(mut result: ElicitResult) -> Result<T, Read> {
-    let content = Value::Object(result.content.take().unwrap_or_default());
-    agreed(result)?;
-    serde_path_to_error::deserialize(content).map_err(|error| {
-        let problem = error.inner().to_string();
-        Read::Unfit(match error.path().to_string().as_str() {
-            "." => problem,
-            path => format!("`{path}`: {problem}"),
-        })
-    })
-}
-
-/// What was read of an answer.
-pub(crate) enum Read {
-    /// It is one, but not a good one.
-    Answer(Kind),
-    /// It is none.
-    Unfit(String),
-}
-
-impl From<Read> for InputError {
-    fn from(read: Read) -> Self {
-        match read {
-            Read::Answer(kind) => Self(kind),
-            Read::Unfit(problem) => Self(Kind::Unfit(problem)),
-        }
-    }
-}
-
-impl<T> Asking<T> {
-    /// What the question is called on the modern wire. Without this it is called `input`, and the
-    /// next ones `input-2` and so on.
-    pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// Gives up after so long. Legacy only: on the modern wire the client may take as long as the
-    /// state of a round is good for.
-    pub fn timeout(mut self, total: Duration) -> Self {
-        self.timeout = Some(total);
-        self
-    }
-
-    async fn asked(self) -> Result<T, InputError> {
-        let cx = &self.cx;
-        let params = self.params?;
-        let form = params.get("requestedSchema").cloned();
-        let read = |answer: Value| {
-            if let (Some(form), Ok(answer)) = (&form, serde_json::from_value(answer.clone())) {
-                filled::check(form, &answer).map_err(Read::Unfit)?;
-            }
-            (self.read)(answer)
-        };
-        if cx.rounds().is_some_and(|rounds| rounds.is_computing_here()) {
-            return Err(InputError(Kind::InsideOnce));
-        }
-        cx.require(&(self.needs)(&params)).await?;
-        let question = InputRequest::by_name(self.method, &params);
-        let mut question = question.map_err(InputError::unwritten)?;
-        suit(&mut question, cx.version())?;
-        if cx.era() == Era::Legacy {
-            let params = Value::Object(question.params.unwrap_or_default());
-            let mut call = cx.request_raw::<Value>(self.method, &params);
-            if let Some(timeout) = self.timeout {
-                call = call.timeout(timeout);
-            }
-            let answer = call
-                .await
-                .map_err(|error| InputError(Kind::Failed(error)))?;
-            return read(answer).map_err(InputError::from);
-        }
-        let Some(rounds) = cx.rounds() else {
-            return Err(InputError(Kind::NotHere));
-        };
-        let answer = rounds.answer(self.name, question).await;
-        // Whoever asked in another task, or in another round, gets none.
-        let (name, answer) = answer.ok_or(InputError(Kind::Over))?;
-        match read(answer) {
-            Ok(answer) => Ok(answer),
-            Err(Read::Answer(kind)) => Err(InputError(kind)),
-            Err(Read::Unfit(problem)) => {
-                rounds.end_for_answer(&name, &problem);
-                rounds.over().await;
-                Err(InputError(Kind::Over))
-            }
-        }
-    }
-}
-
-impl Asking<()> {
-    /// What the visit of a page is called in 2025-11-25, for [`Context::visited`]. No other visit may be
-    /// called the same. Without this it has a name that nobody can guess.
-    pub fn elicitation_id(mut self, id: impl Into<String>) -> Self {
-        if let Ok(Value::Object(params)) = &mut self.params {
-            params.insert("elicitationId".into(), id.into().into());
-        }
-        self
-    }
-}
-
-impl<T: Send + 'static> IntoFuture for Asking<T> {
-    type Output = Result<T, InputError>;
-    type IntoFuture = BoxFuture<Result<T, InputError>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.asked())
-    }
-}
-
-impl<T> fmt::Debug for Asking<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asking")
-            .field("method", &self.method)
-            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,8 @@
 //! What a handler is given besides its arguments.
 
 #[cfg(feature = "server")]
+mod asked;
+#[cfg(feature = "server")]
 mod asking;
 #[cfg(feature = "server")]
 mod input_error;
@@ -29,9 +31,9 @@ use crate::server::{Rounds, Service, Standing};
 use crate::{Call, Principal};
 
 #[cfg(feature = "server")]
-pub use asking::Asking;
+pub use asked::Asking;
 #[cfg(feature = "server")]
-pub(crate) use asking::{Read, agreed, filled_in};
+pub(crate) use asked::{Read, agreed, filled_in};
 #[cfg(feature = "server")]
 pub use input_error::InputError;
 

@@ -80,12 +80,13 @@ impl Context {
     /// ```
     /// use belay::{Context, InputError};
     ///
-    /// # async fn paid(_order: &str) {}
-    /// async fn pay(cx: &Context, order: &str) -> Result<(), InputError> {
-    ///     let page = format!("https://pay.example.com/{order}");
-    ///     cx.elicit_url("Please pay.", page).elicitation_id(order).await?;
-    ///     paid(order).await;
-    ///     cx.visited(order).await;
+    /// # async fn paid(_payment: &str) {}
+    /// // Each time it is asked, the payment has another number.
+    /// async fn pay(cx: &Context, payment: &str) -> Result<(), InputError> {
+    ///     let page = format!("https://pay.example.com/{payment}");
+    ///     cx.elicit_url("Please pay.", page).elicitation_id(payment).await?;
+    ///     paid(payment).await;
+    ///     cx.visited(payment).await;
     ///     Ok(())
     /// }
     /// ```

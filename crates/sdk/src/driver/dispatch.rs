@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use belay_protocol::engine::{CallId, Connected, Event, Loss, LossKind, Outcome, RequestKey};
+#[cfg(all(feature = "http", feature = "server"))]
+use belay_protocol::jsonrpc::{DecodeError, Message};
 use belay_protocol::types::ProgressParams;
+#[cfg(all(feature = "http", feature = "server"))]
+use belay_protocol::types::{CancelledParams, Notification as _};
 
 use super::handlers::{App, fenced};
 use super::{Closed, Link, OnNotice};
@@ -11,13 +15,27 @@ use super::{Closed, Link, OnNotice};
 impl Link {
     /// Waits while far more has come than was acted upon (**bounded**).
     pub(crate) async fn until_heard(&self) {
-        const MANY: usize = 1000;
+        self.until_fewer_than(1000).await;
+    }
+
+    /// The same before a message of a client's, each of which may come on a connection of its own: what
+    /// it says by itself waits for whoever hears it. Cancels, requests and answers wait for nobody.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) async fn until_heard_before(&self, message: &Result<Message, DecodeError>) {
+        if let Ok(Message::Notification(told)) = message
+            && told.method != *CancelledParams::METHOD
+        {
+            self.until_fewer_than(16).await;
+        }
+    }
+
+    async fn until_fewer_than(&self, most: usize) {
         loop {
             let mut room = std::pin::pin!(self.room.notified());
             room.as_mut().enable();
             let few = {
                 let state = self.lock();
-                state.engine.events_waiting() < MANY || state.engine.is_closed()
+                state.engine.events_waiting() < most || state.engine.is_closed()
             };
             if few {
                 return;

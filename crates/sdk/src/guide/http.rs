@@ -11,8 +11,9 @@
 //! # }
 //! ```
 //!
-//! That is Streamable HTTP in all revisions, on `/mcp`. It answers to the names of this machine alone;
-//! a server for others is told its names, and whatever else should not be as it is:
+//! That is Streamable HTTP on `/mcp`, in all revisions that have it; the event streams of 2024-11-05 are
+//! there for whoever asks for them (`Endpoint::sse`). It answers to the names of this machine alone; a
+//! server for others is told its names, and whatever else should not be as it is:
 //!
 //! ```no_run
 //! # #[cfg(feature = "http")]

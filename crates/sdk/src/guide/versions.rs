@@ -38,9 +38,9 @@
 //!     .extension("com.example/receipts", Extra::new());
 //! ```
 //!
-//! What it can do it says by itself, from what it offers. In the modern era that is `server/discover`; a
-//! request in a revision that a server does not speak is refused with those that it does
-//! (`-32022`), and a client of Belay asks again in one of them.
+//! What it can do it says by itself, from what it offers. In the modern era that is `server/discover`. If
+//! a client opens in a revision that the server does not speak, it is refused with those that it does
+//! (`-32022`), and a client of Belay opens again in one of them.
 //!
 //! # Extensions
 //!

@@ -206,7 +206,8 @@ impl Server {
     }
 
     /// Is told of what clients say by themselves: that their folders have changed, in the legacy era,
-    /// or what an extension has. What one client says comes in order. It must not take long.
+    /// or what an extension has. Which client it was is not told. On a pipe it comes in order, on HTTP
+    /// as it arrives, and perhaps several at once. It must not take long: the client waits.
     ///
     /// ```
     /// use std::sync::Arc;

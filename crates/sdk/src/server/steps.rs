@@ -19,6 +19,9 @@ use crate::context::{Context, InputError, Read, agreed, filled_in};
 use crate::{filled, form_of};
 
 /// What a round begins with: what the one before has left, and what was answered.
+///
+/// An answer is read as what was asked. One that is not that, or does not fit, came with the request of
+/// a modern client, and that is then refused (`-32602`), whatever the handler makes of it.
 #[derive(Debug)]
 pub struct Round<S> {
     cx: Context,
@@ -39,8 +42,7 @@ impl<S> Round<S> {
 
     /// What the person filled in under this name. `None` if nobody has answered: ask again.
     ///
-    /// It is held against the form of `T`. On the modern wire an answer that does not fit is what is
-    /// wrong with the request: whatever the handler makes of it, that is refused (`-32602`).
+    /// It is held against the form of `T`, which is what [`Questions::elicit`] asks for.
     pub fn elicited<T: DeserializeOwned + JsonSchema>(
         &self,
         name: &str,

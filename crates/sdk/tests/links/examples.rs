@@ -11,6 +11,10 @@ use rustix::process::{Pid, Signal, kill_process};
 pub(crate) fn built(example: &str) -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "--package", "belay-mcp"]);
+    if cfg!(not(feature = "validate")) {
+        cargo.args(["--no-default-features", "--features"]);
+        cargo.arg("client,macros,server,stdio");
+    }
     let status = cargo.args(["--example", example]).status().unwrap();
     assert!(status.success());
     let tests = std::env::current_exe().unwrap();

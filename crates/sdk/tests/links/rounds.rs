@@ -328,12 +328,14 @@ async fn tasks_that_compute_do_not_keep_others_from_asking() {
     panic!("it asks for ever");
 }
 
+#[cfg(feature = "validate")]
 #[derive(Deserialize, JsonSchema)]
 struct Rating {
     #[schemars(range(min = 1, max = 5))]
     rating: u8,
 }
 
+#[cfg(feature = "validate")]
 async fn rate(_: Context, (): (), round: Round<()>) -> Result<Step<String, ()>, InputError> {
     match round.elicited::<Rating>("input") {
         Some(rating) => Ok(Step::Done(rating?.rating.to_string())),
@@ -430,6 +432,43 @@ async fn older_clients_are_not_asked_for_several_choices() {
         text(&answer).contains("no field for several choices"),
         "{answer}"
     );
+}
+
+/// An error is not kept: whoever comes next tries again, in this round or in another.
+#[tokio::test]
+async fn what_failed_is_tried_again() {
+    let tries = Arc::new(AtomicUsize::new(0));
+    let counted = tries.clone();
+    let tool = Tool::new("try", move |cx: Context, (): ()| {
+        let tries = counted.clone();
+        async move {
+            let attempt = || {
+                cx.try_once("seat", || async {
+                    tokio::task::yield_now().await;
+                    match tries.fetch_add(1, Ordering::SeqCst) {
+                        0 => Err(ToolError::new("sold out")),
+                        number => Ok(number),
+                    }
+                })
+            };
+            // The second waits for the first, and tries when that has failed.
+            let (first, second) = tokio::join!(attempt(), attempt());
+            let name: Name = cx.elicit("Who?").await?;
+            let failed = first.is_err();
+            let seat = attempt().await?;
+            Ok::<_, ToolError>(format!("{} {failed} {} {seat}", name.name, second?))
+        }
+    });
+    let mut desk = Desk::new(&Server::new("test", "1").tool(tool));
+    let asked = desk.call(json!({ "name": "try" })).await;
+    assert_eq!(tries.load(Ordering::SeqCst), 2);
+    let answer = json!({
+        "name": "try", "requestState": asked["result"]["requestState"],
+        "inputResponses": { "input": accept("Ada") }
+    });
+    // In the second round it is known from the start.
+    assert_eq!(text(&desk.call(answer).await), "Ada false 1 1");
+    assert_eq!(tries.load(Ordering::SeqCst), 2);
 }
 
 /// A state that is nothing is a state.

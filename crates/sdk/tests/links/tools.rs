@@ -90,6 +90,31 @@ async fn a_handler_knows_who_asks_and_how_much_time_it_has() {
 }
 
 #[tokio::test]
+async fn a_client_says_who_it_is() {
+    let who = Tool::new("who", |cx: Context, _: Nothing| async move {
+        let info = cx.peer_info().ok_or("nobody")?;
+        let title = info.title.unwrap_or_default();
+        Ok::<_, &str>(format!(
+            "{title} of {}",
+            info.website_url.unwrap_or_default()
+        ))
+    });
+    let server = Server::new("test", "1").tool(who);
+    for mode in [Mode::Legacy, Mode::Auto] {
+        let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+        let _serving = server.serve(server_in, server_out);
+        let client = Client::builder("host", "1")
+            .info(|info| info.title("Host").website_url("https://example.com"))
+            .mode(mode)
+            .connect(client_in, client_out);
+        let client = client.await.unwrap();
+        let said = client.call_tool("who", json!({})).await.unwrap();
+        let expected = Some("Host of https://example.com");
+        assert_eq!(said.content[0].as_text(), expected);
+    }
+}
+
+#[tokio::test]
 async fn one_call_too_many_of_a_tool_is_refused() {
     let hang = Tool::new("hang", |_: Context, _: Nothing| {
         std::future::pending::<()>()
@@ -242,8 +267,8 @@ struct Strict {
     word: String,
 }
 
-/// What the type allows and the schema does not. Only with the feature `validate`, which this crate
-/// has no default for: where it is off, nothing is checked but the types.
+/// What the type allows and the schema does not. Only with the feature `validate`: where it is off,
+/// nothing is checked but the types.
 #[cfg(feature = "validate")]
 #[tokio::test]
 async fn arguments_are_held_against_the_schema() {

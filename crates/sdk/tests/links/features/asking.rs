@@ -145,6 +145,8 @@ pub(super) async fn two_rounds(it: Connected) {
 pub(super) async fn rounds_that_can_be_seen(it: Connected) {
     assert_eq!(it.say("guess", json!({})).await.unwrap(), "Ada and Alan");
     assert_eq!(it.guests.asked(), 2);
+    let online = it.say("guess", json!({ "online": true })).await.unwrap();
+    assert_eq!(online, "they guess online");
 }
 
 pub(super) async fn two_at_once(it: Connected) {

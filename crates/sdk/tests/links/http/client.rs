@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use belay::engine::{End, LossKind, Mode, Sent};
 use belay::http::HttpAnswer;
+use belay::jsonrpc::RawJson;
 use belay::types::Era;
-use belay::{Client, Error, Passed};
+use belay::{Client, ClientLayer, Error, LayerFuture, NextCall, Outgoing, Passed};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -936,36 +937,44 @@ async fn a_call_on_an_event_stream_whose_server_is_gone_was_never_sent() {
     assert!(error.is_lost() && error.safe_to_retry(), "{error:?}");
 }
 
+/// A tool that wants its region in a header, if it is wanted.
+fn tools_with_region(asked: &Asked, wanted: bool) -> Reply {
+    let mut region = json!({ "type": "string" });
+    if wanted {
+        region["x-mcp-header"] = json!("Region");
+    }
+    let schema = json!({ "type": "object", "properties": { "region": region } });
+    let tools = json!([{ "name": "order", "inputSchema": schema }]);
+    let list = json!({
+        "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"
+    });
+    Reply::Bytes(result(asked, list))
+}
+
+/// What a server says to a call whose region is not in a header.
+fn without_region(asked: &Asked) -> Reply {
+    let error = json!({ "code": -32020, "message": "Mcp-Param-Region is missing" });
+    let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
+    let body = body.to_string();
+    Reply::Bytes(response("400 Bad Request", "application/json", &body))
+}
+
+fn ordered(asked: &Asked) -> Reply {
+    let done = json!({ "resultType": "complete", "content": [] });
+    Reply::Bytes(result(asked, done))
+}
+
 /// The one call that is made twice by itself, for the specification asks for it (2026-07-28,
 /// basic/transports/streamable-http: the server refuses it before anything is done).
 #[tokio::test]
 async fn retry_is_explicit_but_for_headers_that_were_not_known() {
     // Whether the server is content with the header, and whether the tool wants one at all.
     for (content, wanted, calls) in [(true, true, 2), (false, true, 2), (false, false, 1)] {
-        let server = Played::new(move |asked| {
-            if let Some(greeting) = greeting(asked) {
-                return greeting;
-            }
-            if asked.asks("tools/list") {
-                let mut region = json!({ "type": "string" });
-                if wanted {
-                    region["x-mcp-header"] = json!("Region");
-                }
-                let schema = json!({ "type": "object", "properties": { "region": region } });
-                let tools = json!([{ "name": "order", "inputSchema": schema }]);
-                let list = json!({
-                    "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"
-                });
-                return Reply::Bytes(result(asked, list));
-            }
-            if content && asked.header("mcp-param-region") == Some("eu") {
-                let done = json!({ "resultType": "complete", "content": [] });
-                return Reply::Bytes(result(asked, done));
-            }
-            let error = json!({ "code": -32020, "message": "Mcp-Param-Region is missing" });
-            let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
-            let body = body.to_string();
-            Reply::Bytes(response("400 Bad Request", "application/json", &body))
+        let server = Played::new(move |asked| match greeting(asked) {
+            Some(greeting) => greeting,
+            None if asked.asks("tools/list") => tools_with_region(asked, wanted),
+            None if content && asked.header("mcp-param-region") == Some("eu") => ordered(asked),
+            None => without_region(asked),
         })
         .await;
         let client = server.client(Mode::Modern).await;
@@ -978,4 +987,53 @@ async fn retry_is_explicit_but_for_headers_that_were_not_known() {
         let ids: HashSet<String> = ids.map(|asked| asked.body["id"].to_string()).collect();
         assert_eq!(ids.len(), calls, "each with an id of its own");
     }
+}
+
+/// What counts is what the call has said, not what the client knows by the time that it is refused, nor
+/// what was to be said before the layers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_made_again_for_what_it_has_said_itself() {
+    struct InEurope;
+
+    impl ClientLayer for InEurope {
+        fn call<'a>(
+            &'a self,
+            mut request: Outgoing,
+            next: NextCall<'a>,
+        ) -> LayerFuture<'a, Result<RawJson, Error>> {
+            if request.method == *"tools/call" {
+                let params = json!({ "name": "order", "arguments": { "region": "eu" } });
+                request.params = RawJson::encode(&params).unwrap();
+            }
+            Box::pin(next.run(request))
+        }
+    }
+
+    let (listed, listing) = std::sync::mpsc::channel::<()>();
+    let (listed, listing) = (Mutex::new(listed), Mutex::new(listing));
+    let server = Played::new(move |asked| match greeting(asked) {
+        Some(greeting) => greeting,
+        None if asked.asks("tools/list") => tools_with_region(asked, true),
+        None if asked.header("mcp-param-region") == Some("eu") => ordered(asked),
+        None => {
+            // Its client has learnt of the header by now, from a list of its own.
+            let _ = listing
+                .lock()
+                .unwrap()
+                .recv_timeout(Duration::from_secs(10));
+            without_region(asked)
+        }
+    })
+    .await;
+    let builder = Client::builder("test", "1").layer(InEurope);
+    let builder = builder.mode(Mode::Modern);
+    let client = builder.http(&server.url()).await.unwrap();
+    let call = tokio::spawn(client.call_tool("order", json!({})).start());
+    belay_testkit::until("it was sent", || {
+        server.asked().iter().any(|asked| asked.asks("tools/call"))
+    })
+    .await;
+    client.list_tools().await.unwrap();
+    listed.lock().unwrap().send(()).unwrap();
+    call.await.unwrap().unwrap();
 }

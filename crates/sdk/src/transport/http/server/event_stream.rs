@@ -90,7 +90,7 @@ pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Result<Response<Body>
 }
 
 /// POST: one message. What it is answered comes on the stream.
-pub(super) fn post(
+pub(super) async fn post(
     shared: &Shared,
     parts: &Parts,
     body: &Bytes,
@@ -121,6 +121,7 @@ pub(super) fn post(
         let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, problem);
         return Err(refusal.about(&request.id));
     }
+    open.link.until_heard_before(&message).await;
     open.link.deliver(message);
     Ok(ended(belay_protocol::engine::Closing::Accepted))
 }

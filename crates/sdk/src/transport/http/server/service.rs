@@ -213,7 +213,7 @@ impl HttpService {
             return Err(Refusal::method_not_allowed("POST"));
         }
         let body = self.body(&parts.headers, body).await?;
-        event_stream::post(self.shared(), parts, &body)
+        event_stream::post(self.shared(), parts, &body).await
     }
 
     async fn body<B>(&self, headers: &HeaderMap, body: B) -> Result<Bytes, Refusal>

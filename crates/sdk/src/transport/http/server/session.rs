@@ -192,6 +192,7 @@ impl Session {
         let one = messages.len() == 1;
         let mut carried = self.link.exchange_opened();
         for message in messages {
+            self.link.until_heard_before(&message).await;
             carried.deliver(message);
         }
         carried.input_ended();
