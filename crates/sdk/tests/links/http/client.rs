@@ -9,7 +9,7 @@ use belay::engine::{End, LossKind, Mode, Sent};
 use belay::http::HttpAnswer;
 use belay::jsonrpc::RawJson;
 use belay::types::Era;
-use belay::{Client, ClientLayer, Error, LayerFuture, NextCall, Outgoing, Passed};
+use belay::{Cache, Client, ClientLayer, Error, LayerFuture, NextCall, Outgoing, Passed};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -935,6 +935,32 @@ async fn a_call_on_an_event_stream_whose_server_is_gone_was_never_sent() {
     client.closed().await;
     let error = client.list_tools().await.unwrap_err();
     assert!(error.is_lost() && error.safe_to_retry(), "{error:?}");
+}
+
+/// A cache that clients share gives nobody what was told to somebody else, but for what is public.
+#[tokio::test]
+async fn what_is_private_is_kept_for_the_same_credentials() {
+    for (scope, asked) in [("private", 2), ("public", 1)] {
+        let server = Played::new(move |asked| {
+            greeting(asked).unwrap_or_else(|| {
+                let list = json!({
+                    "resultType": "complete", "tools": [], "ttlMs": 60_000, "cacheScope": scope
+                });
+                Reply::Bytes(result(asked, list))
+            })
+        })
+        .await;
+        let cache = Cache::new(10, 100_000);
+        for who in ["ada", "alan", "ada"] {
+            let builder = Client::builder("test", "1").mode(Mode::Modern);
+            let builder = builder.cache(&cache).header("Authorization", who);
+            let client = builder.http(&server.url()).await.unwrap();
+            client.list_tools().await.unwrap();
+        }
+        let lists = server.asked();
+        let lists = lists.iter().filter(|asked| asked.asks("tools/list"));
+        assert_eq!(lists.count(), asked, "{scope}");
+    }
 }
 
 /// A tool that wants its region in a header, if it is wanted.
