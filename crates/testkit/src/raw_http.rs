@@ -223,13 +223,17 @@ impl RawHttp {
         }
     }
 
-    /// The next event on a stream: its id and its message, if it has them.
+    /// The next event on a stream: its id and its message, if it has them. What is no JSON is a text.
     pub async fn event(&mut self) -> Option<(Option<String>, Value)> {
         timeout(PATIENCE, async {
             loop {
                 if let Some(event) = self.events.next_event() {
                     let event = event.expect("an event of a reasonable size");
-                    let message = serde_json::from_slice(&event.data).unwrap_or(Value::Null);
+                    let message = match serde_json::from_slice(&event.data) {
+                        Ok(message) => message,
+                        Err(_) if event.data.is_empty() => Value::Null,
+                        Err(_) => String::from_utf8_lossy(&event.data).into(),
+                    };
                     return Some((event.id, message));
                 }
                 let chunk = self.chunk().await?;

@@ -1,11 +1,11 @@
 //! Calls that say something in headers, too, and what is done if that was not what their tool wants.
 
 #[cfg(feature = "http")]
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use belay_protocol::jsonrpc::RawJson;
 #[cfg(feature = "http")]
-use belay_protocol::types::CallTool;
+use belay_protocol::types::{CallTool, error_code};
 use belay_protocol::types::{ListTools, Meta, Request as _};
 #[cfg(feature = "http")]
 use http::{HeaderName, HeaderValue};
@@ -15,27 +15,47 @@ use crate::Error;
 #[cfg(feature = "http")]
 use crate::client::Desk;
 use crate::client::PAGES;
+#[cfg(feature = "http")]
+use crate::transport::http::mirrored::KnownTools;
 
-/// The last call of a tool as the layers have left it, and what it said in headers: what its tool wants
-/// may be known to others by the time that it is refused.
+/// The last call of a tool, if its tool may want something in headers. What it wants may be known to
+/// others by the time that the call is refused.
 #[cfg(feature = "http")]
 #[derive(Default)]
-pub(super) struct Said(Mutex<Option<(Outgoing, Headers)>>);
+pub(super) struct Said(Mutex<Option<LastCall>>);
 
+/// A call as the layers have left it, and what it said in headers.
 #[cfg(feature = "http")]
-type Headers = Vec<(HeaderName, HeaderValue)>;
+struct LastCall {
+    known: KnownTools,
+    params: RawJson,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
 
 #[cfg(feature = "http")]
 impl Said {
     pub(super) fn note(&self, desk: &Desk, request: &Outgoing) {
-        if desk.known_tools.is_some() && request.method == *CallTool::METHOD {
-            let said = (request.clone(), desk.said_in_headers(request));
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+        if let Some(known) = &desk.known_tools
+            && request.method == *CallTool::METHOD
+        {
+            *self.lock() = Some(LastCall {
+                known: known.clone(),
+                params: request.params.clone(),
+                headers: known.headers(&request.params),
+            });
         }
     }
 
-    fn take(&self) -> Option<(Outgoing, Headers)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn lock(&self) -> MutexGuard<'_, Option<LastCall>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(feature = "http")]
+impl LastCall {
+    /// Whether there is something else to say by now.
+    fn is_behind(&self) -> bool {
+        self.known.headers(&self.params) != self.headers
     }
 }
 
@@ -48,15 +68,14 @@ impl Trip {
     /// something else to say.
     #[cfg(feature = "http")]
     pub(super) async fn round(&self, request: Outgoing) -> Result<RawJson, Error> {
-        let desk = &self.outlet.desk;
         let result = self.by_layers(request.clone()).await;
-        if !desk.is_behind(&request, &result) {
-            return result;
-        }
-        let Some((sent, said)) = self.said.take() else {
+        let refusal = result.as_ref().err().and_then(Error::refusal);
+        let last = self.said.lock().take();
+        let (Some(error_code::HEADER_MISMATCH), Some(last)) = (refusal.map(|it| it.code), last)
+        else {
             return result;
         };
-        match self.learn_tools().await.is_ok() && desk.said_in_headers(&sent) != said {
+        match self.learn_tools().await.is_ok() && last.is_behind() {
             true => self.by_layers(request).await,
             false => result,
         }

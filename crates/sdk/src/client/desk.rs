@@ -7,8 +7,6 @@ use belay_protocol::jsonrpc::RawJson;
 use belay_protocol::types::meta_key::{BAGGAGE, LOG_LEVEL, TRACEPARENT, TRACESTATE};
 use belay_protocol::types::{CallTool, ListTools, Request as _, error_code};
 #[cfg(feature = "http")]
-use http::{HeaderName, HeaderValue};
-#[cfg(feature = "http")]
 use serde_json::{Map, Value};
 
 use super::cache::Shelf;
@@ -83,28 +81,6 @@ impl Desk {
         {
             shelf.forget(&request.method);
         }
-    }
-
-    /// Whether a call was refused because a tool wants to see something in headers.
-    #[cfg(feature = "http")]
-    pub(crate) fn is_behind(&self, request: &Outgoing, result: &Result<RawJson, Error>) -> bool {
-        let error = result.as_ref().err().and_then(Error::refusal);
-        self.known_tools.is_some()
-            && request.method == *CallTool::METHOD
-            && error.is_some_and(|error| error.code == error_code::HEADER_MISMATCH)
-    }
-
-    /// What a call says in headers, as far as its tool is known.
-    #[cfg(feature = "http")]
-    pub(crate) fn said_in_headers(&self, request: &Outgoing) -> Vec<(HeaderName, HeaderValue)> {
-        let params = &request.params;
-        let name = params.field("name");
-        let name = name.as_ref().and_then(|name| name.as_text());
-        let known = self.known_tools.as_ref().zip(name);
-        let mirrored = known.and_then(|(known, name)| known.get(&name));
-        mirrored.map_or_else(Vec::new, |mirrored| {
-            mirrored.headers(params.field("arguments").as_ref())
-        })
     }
 
     /// Keeps a result if it may be used again, and gives what of it may be used.

@@ -288,9 +288,14 @@ impl KnownTools {
         }
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<Arc<Mirrored>> {
+    /// What a call with these parameters says in headers, as far as its tool is known.
+    pub(crate) fn headers(&self, params: &RawJson) -> Vec<(HeaderName, HeaderValue)> {
+        let [name, arguments] = params.fields(["name", "arguments"]);
+        let name = name.as_ref().and_then(RawJson::as_text);
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(name).cloned()
+        let mirrored = name.and_then(|name| known.get(&*name).cloned());
+        drop(known);
+        mirrored.map_or_else(Vec::new, |mirrored| mirrored.headers(arguments.as_ref()))
     }
 }
 

@@ -511,35 +511,48 @@ async fn an_event_stream_takes_cancels_whatever_waits_to_be_read() {
 /// **bounded**: a server whose own code hears what clients say is not filled with what it has not heard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bounded_what_clients_say_waits_for_whoever_hears_it() {
-    let (go, gate) = std::sync::mpsc::channel::<()>();
-    let (gate, heard) = (Mutex::new(gate), Arc::new(AtomicUsize::new(0)));
-    let count = heard.clone();
-    let server = Server::new("test", "1").on_notification(move |told| {
-        // That the client is initialized comes, too.
-        let counts = told.method == "notifications/roots/list_changed";
-        if counts && count.fetch_add(1, Ordering::SeqCst) == 0 {
-            let _ = gate.lock().unwrap().recv();
+    for events in [false, true] {
+        let (go, gate) = std::sync::mpsc::channel::<()>();
+        let (gate, heard) = (Mutex::new(gate), Arc::new(AtomicUsize::new(0)));
+        let count = heard.clone();
+        let server = Server::new("test", "1").on_notification(move |told| {
+            // That the client is initialized comes, too.
+            let counts = told.method == "notifications/roots/list_changed";
+            if counts && count.fetch_add(1, Ordering::SeqCst) == 0 {
+                let _ = gate.lock().unwrap().recv();
+            }
+        });
+        let endpoint = Endpoint::new(server).sse(true);
+        let listening = endpoint.bind("127.0.0.1:0").await.unwrap();
+        let mut http = RawHttp::connect(listening.address()).await;
+        let mut stream = RawHttp::connect(listening.address()).await;
+        match events {
+            false => http.initialize("2025-11-25").await,
+            true => {
+                stream.path = "/sse".into();
+                stream.send("GET", b"").await;
+                assert!(stream.answer().await.is_stream());
+                let (_, place) = stream.event().await.unwrap();
+                http.path = format!("/{}", place.as_str().unwrap());
+            }
         }
-    });
-    let listening = Endpoint::new(server).bind("127.0.0.1:0").await.unwrap();
-    let mut http = RawHttp::connect(listening.address()).await;
-    http.initialize("2025-11-25").await;
-    let said = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
-    let mut taken = 0;
-    loop {
-        http.post(&said).await;
-        let answer = tokio::time::timeout(Duration::from_millis(200), http.answer());
-        match answer.await {
-            Ok(answer) => assert_eq!(answer.status, 202),
-            Err(_) => break,
+        let said = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+        let mut taken = 0;
+        loop {
+            http.post(&said).await;
+            let answer = tokio::time::timeout(Duration::from_millis(200), http.answer());
+            match answer.await {
+                Ok(answer) => assert_eq!(answer.status, 202),
+                Err(_) => break,
+            }
+            taken += 1;
+            assert!(taken < 100, "it takes whatever comes");
         }
-        taken += 1;
-        assert!(taken < 100, "it takes whatever comes");
+        go.send(()).unwrap();
+        assert_eq!(http.answer().await.status, 202);
+        until("all of it is heard", || {
+            heard.load(Ordering::SeqCst) == taken + 1
+        })
+        .await;
     }
-    go.send(()).unwrap();
-    assert_eq!(http.answer().await.status, 202);
-    until("all of it is heard", || {
-        heard.load(Ordering::SeqCst) == taken + 1
-    })
-    .await;
 }

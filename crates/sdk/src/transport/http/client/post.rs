@@ -318,12 +318,9 @@ impl Place {
             && let Some(named) = params.field(field).as_ref().and_then(RawJson::as_text)
         {
             headers.insert(headers::NAME, headers::encode(&named));
-            if request.method == *CallTool::METHOD
-                && let Some(mirrored) = self.known_tools.get(&named)
-            {
-                let arguments = params.field("arguments");
-                headers.extend(mirrored.headers(arguments.as_ref()));
-            }
+        }
+        if request.method == *CallTool::METHOD {
+            headers.extend(self.known_tools.headers(params));
         }
         Some(headers)
     }
