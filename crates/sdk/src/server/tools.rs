@@ -193,7 +193,9 @@ impl Tool {
             let problem = format!("{:?}: {error}", self.description.name);
             return Some(Err(ErrorObject::new(error_code::INTERNAL_ERROR, problem)));
         }
-        let schema = self.schema.as_ref()?.as_ref().as_ref().ok()?;
+        let Some(Ok(schema)) = self.schema.as_deref() else {
+            return None;
+        };
         let problem = match arguments.decode() {
             Err(error) => format!("invalid arguments: {error}"),
             Ok(arguments) => match schema.check(&arguments).err()? {
@@ -238,14 +240,11 @@ impl Tool {
         let problem = match &result.structured_content {
             None => Some("it gave no structured content".to_owned()),
             #[cfg(feature = "validate")]
-            Some(content) => {
-                let schema = self
-                    .output
-                    .as_deref()
-                    .and_then(|schema| schema.as_ref().ok());
-                let unfit = schema.and_then(|schema| schema.check(content).err());
-                unfit.map(|unfit| unfit.to_string())
-            }
+            Some(content) => match self.output.as_deref() {
+                Some(Ok(schema)) => schema.check(content).err().map(|unfit| unfit.to_string()),
+                // One that cannot be used was refused before it was called.
+                _ => None,
+            },
             #[cfg(not(feature = "validate"))]
             Some(_) => None,
         };
