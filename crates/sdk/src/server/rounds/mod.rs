@@ -107,8 +107,8 @@ impl Rounds {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to a question, with what the question is called. If there is none, the request ends with this question, and this
-    /// does not return before.
+    /// The answer to a question, with what the question is called. If there is none, the request ends
+    /// with this question, and this does not return before.
     pub(crate) async fn answer(
         &self,
         name: Option<String>,
