@@ -5,6 +5,7 @@
 //! - [`pair`] joins a real client and a real server.
 //! - [`Faults`] make a pipe stall, break, tear, dawdle and stutter.
 //! - [`check`] looks at a ledger: `started = ends + in flight`.
+//! - [`Transcript`] looks at the wire: every request has exactly one answer.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -32,9 +33,11 @@ mod ledger;
 mod pair;
 mod peer;
 mod raw_http;
+mod transcript;
 
 pub use faults::{Faults, Faulty};
 pub use ledger::check;
 pub use pair::{pair, until};
 pub use peer::Peer;
 pub use raw_http::{RawAnswer, RawHttp};
+pub use transcript::Transcript;

@@ -4,6 +4,7 @@
 
 mod asking_back;
 mod bounded;
+mod bursts;
 mod cancelling;
 mod children;
 mod closing;

@@ -116,6 +116,18 @@ impl Drop for Scratch {
     }
 }
 
+/// A request as a client of this era writes it, with its id as its progress token.
+pub(crate) fn request(mode: Mode, id: impl Into<Value>, method: &str, mut params: Value) -> Value {
+    let id: Value = id.into();
+    let mut meta = json!({ "progressToken": id });
+    if mode == Mode::Modern {
+        meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+        meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    }
+    params["_meta"] = meta;
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
 /// A server process that a test speaks to line by line.
 pub(crate) struct RawServer {
     pub(crate) child: Child,
@@ -154,14 +166,9 @@ impl RawServer {
 
     /// Calls a tool, without waiting for anything.
     pub(crate) async fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) {
-        let id: Value = id.into();
-        let mut meta = json!({ "progressToken": id });
-        if self.mode == Mode::Modern {
-            meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
-        }
-        let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
-        self.peer.ask(id, "tools/call", params).await;
+        let params = json!({ "name": tool, "arguments": arguments });
+        let request = request(self.mode, id, "tools/call", params);
+        self.peer.say(request).await;
     }
 
     /// Calls `rollback`, and waits until it runs.

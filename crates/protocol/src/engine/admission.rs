@@ -8,10 +8,12 @@ use crate::types::modern::Discover;
 use crate::types::{Era, ProgressToken, ProtocolVersion, Request as _, error_code};
 
 use super::exchange::{Frame, Owner, Purpose};
+use super::planted::{Bug, planted};
 use super::requests::{Kind, Serving, Stage};
 use super::rules::{self, RequestMeta};
 use super::{
-    Closing, End, Engine, Event, ExchangeId, Incoming, RequestKey, Role, Time, Wire, frame,
+    Closing, End, Engine, Event, ExchangeId, Incoming, LossKind, RequestKey, Role, Time, Wire,
+    frame,
 };
 
 /// What becomes of a request that is not refused.
@@ -33,10 +35,11 @@ impl Engine {
     pub(super) fn handle_request(&mut self, now: Time, exchange: ExchangeId, request: Request) {
         if self.config.role() == Role::Client && self.handshake.is_modern() {
             // 2026-07-28, basic/transports: a server must not ask, a client must not answer.
-            return self.ignore_request();
+            self.requests.ledger.ignored_requests += 1;
+            return self.requests.refuse_serving(End::Rejected);
         }
-        if self.is_client() && self.answers_pile_up() {
-            return self.ignore_request();
+        if self.is_flooded() {
+            return self.lose_link(now, LossKind::Flooded.into());
         }
         match self.admit(exchange, &request) {
             Ok(Admission::ToHandler {
@@ -74,15 +77,12 @@ impl Engine {
                 self.requests.refuse_serving(End::Rejected);
                 let code = error.code;
                 let bytes = frame::answer(&request.id, &Err(error));
+                if planted(Bug::RefusedTwice) {
+                    self.refuse(now, exchange, bytes.clone(), code);
+                }
                 self.refuse(now, exchange, bytes, code);
             }
         }
-    }
-
-    /// A client must go on reading, whatever a server does (**bounded**).
-    fn ignore_request(&mut self) {
-        self.requests.ledger.ignored_requests += 1;
-        self.requests.refuse_serving(End::Rejected);
     }
 
     fn admit(&mut self, exchange: ExchangeId, request: &Request) -> Result<Admission, ErrorObject> {
@@ -181,11 +181,11 @@ impl Engine {
         key
     }
 
-    /// Writes an error for something that never became a request, unless nobody reads what there is
-    /// already.
+    /// Writes an error for something that never became a request. It is never dropped
+    /// (**answered-or-gone**): what keeps refusals from piling up is that nothing more is taken from
+    /// the transport, see [`Engine::wants_input`].
     pub(super) fn refuse(&mut self, now: Time, exchange: ExchangeId, bytes: Bytes, code: i64) {
-        if self.answers_pile_up() && self.config.wire == Wire::Pipe {
-            self.requests.ledger.ignored_requests += 1;
+        if planted(Bug::RefusalDropped) && self.answers_wait() {
             return;
         }
         let exchange = match self.is_client() {

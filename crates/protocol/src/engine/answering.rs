@@ -44,6 +44,10 @@ impl Engine {
     pub fn handler_gone(&mut self, now: Time, key: RequestKey) {
         self.handler_ended(key);
         if let Some(Stage::Running) = self.requests.serving(key).map(|serving| serving.stage) {
+            if planted(Bug::PanicAnswersNobody) {
+                self.end_serving(now, key, End::Refused);
+                return self.settle(now);
+            }
             let error = ErrorObject::new(error_code::INTERNAL_ERROR, "internal error");
             self.answer(now, key, &Err(error));
         }

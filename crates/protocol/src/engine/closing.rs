@@ -34,6 +34,8 @@ pub(super) struct ClosingState {
     phase: Phase,
     cause: Option<Loss>,
     until: Option<Time>,
+    /// Somebody asked for it on this side, and does not wait for slow readers.
+    hurried: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -54,6 +56,7 @@ impl ClosingState {
             phase: Phase::Open,
             cause: None,
             until: None,
+            hurried: false,
         }
     }
 
@@ -65,9 +68,15 @@ impl ClosingState {
         !matches!(self.phase, Phase::Open | Phase::Draining { deaf: false })
     }
 
+    /// Whether handlers have been stopped.
+    #[cfg(test)]
+    pub(super) fn is_stopping(&self) -> bool {
+        !matches!(self.phase, Phase::Open | Phase::Draining { .. })
+    }
+
     #[cfg(test)]
     pub(super) fn fingerprint(&self) -> impl std::hash::Hash + use<> {
-        (self.phase, self.until.is_some())
+        (self.phase, self.until.is_some(), self.hurried)
     }
 
     /// How long a handler that is stopped now may take at most.
@@ -83,14 +92,31 @@ impl Engine {
     /// Closes the link from this side. [`Event::Closed`] follows, soon.
     pub fn shutdown(&mut self, now: Time, how: Shutdown) {
         let cause = LossKind::ClosedByUs.into();
+        let waited_for_reader = self.waits_for_reader();
+        self.closing.hurried = true;
         match (self.closing.phase, how) {
             (Phase::Open, Shutdown::Drain) if !self.is_client() => {
                 self.begin_draining(now, cause, false);
             }
             (Phase::Open | Phase::Draining { .. }, _) => self.begin_stopping(now, cause),
+            (Phase::Flushing, _) if waited_for_reader => self.begin_flushing(now),
             _ => {}
         }
         self.settle(now);
+    }
+
+    /// The operating system has taken bytes of ours. After the end of the input that shows that
+    /// somebody still reads, and is worth waiting for (**orderly-close**).
+    pub fn handle_bytes_taken(&mut self, now: Time) {
+        if self.closing.phase == Phase::Flushing && self.waits_for_reader() {
+            self.enter(Phase::Flushing, Some(now + self.config.spans.last_answers));
+        }
+    }
+
+    /// Whether what is flushed goes to somebody who has ended its own output, and may be slow.
+    fn waits_for_reader(&self) -> bool {
+        let cause = self.closing.cause.as_ref().map(|cause| cause.kind);
+        cause == Some(LossKind::EndOfStream) && !self.closing.hurried && !self.is_client()
     }
 
     /// Why the link is closed or closing, if it is (**closed-is-known**).
@@ -195,8 +221,11 @@ impl Engine {
         for key in self.handlers.not_aborted() {
             self.abort(key);
         }
-        let until = now + self.config.spans.flush;
-        self.enter(Phase::Flushing, Some(until));
+        let span = match self.waits_for_reader() {
+            true => self.config.spans.last_answers,
+            false => self.config.spans.flush,
+        };
+        self.enter(Phase::Flushing, Some(now + span));
     }
 
     fn is_flushed(&self) -> bool {

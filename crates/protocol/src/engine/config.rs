@@ -194,10 +194,13 @@ pub struct Limits {
     /// Calls of ours in flight at once.
     pub calls: usize,
     /// Bytes of calls and notifications waiting to be written: on an exchange for a server, in all
-    /// for a client. Answers have a budget of the same size of their own. When it is used up, a
-    /// server on a pipe stops reading, one on HTTP refuses, and a client ignores.
+    /// for a client. Answers have a budget of the same size of their own. While that is used up, a
+    /// server on a pipe and a client on HTTP take no more messages, a server on HTTP refuses
+    /// requests, and a client on a pipe, which must go on reading, closes the link as
+    /// [`LossKind::Flooded`](super::LossKind::Flooded).
     pub queued_bytes: usize,
-    /// Answers waiting to be written. When there are more, the same happens.
+    /// Answers waiting to be written. While there are more, the same happens, but that a client on a
+    /// pipe closes the link only for their bytes.
     pub queued_answers: usize,
     /// Bytes of one message that we send.
     pub message_bytes: usize,
@@ -253,6 +256,9 @@ pub struct Spans {
     /// For what waits to be written, cancels above all, when a link is closed. Half a second for
     /// a server.
     pub flush: Duration,
+    /// For answers that wait to be written when the input of a server has ended: each byte that is
+    /// taken begins it anew, since somebody reads.
+    pub last_answers: Duration,
 }
 
 impl Default for Spans {
@@ -268,6 +274,7 @@ impl Default for Spans {
             drain: Duration::from_secs(1),
             shutdown_grace: Duration::from_secs(2),
             flush: Duration::from_secs(1),
+            last_answers: Duration::from_secs(5),
         }
     }
 }

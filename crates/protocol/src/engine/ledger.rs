@@ -31,7 +31,7 @@ pub struct Ledger {
     pub silenced: u64,
     /// Messages that could not be decoded.
     pub malformed: u64,
-    /// Requests that the peer had no right to make, and that we have no right to answer.
+    /// Requests that a modern server had no right to make, and that a client has no right to answer.
     pub ignored_requests: u64,
     /// Anything that arrived on an exchange that was over.
     pub strays_on_closed_exchanges: u64,

@@ -91,11 +91,31 @@ impl Engine {
         self.settle(now);
     }
 
-    /// Whether more should be read from the peer. A server pauses only while more answers wait to
-    /// be written than its limit allows; a client never does, so that two full pipes cannot wait
-    /// for each other (**bounded**).
+    /// Whether the next message should be taken from the transport. To be asked before each one:
+    /// what is taken gets its answer (**answered-or-gone**), so what cannot be answered now has to
+    /// stay where it is.
+    ///
+    /// Reading pauses only while more answers wait to be written than the limits allow. A client on
+    /// a pipe never pauses, so that two full pipes cannot wait for each other (**bounded**).
     pub fn wants_input(&self) -> bool {
-        self.is_client() || !self.answers_pile_up()
+        self.always_reads() || !self.answers_pile_up()
+    }
+
+    fn always_reads(&self) -> bool {
+        self.is_client() && self.config.wire == Wire::Pipe
+    }
+
+    /// Whether a peer that has to be read from asks, and reads no answers.
+    pub(super) fn is_flooded(&self) -> bool {
+        let queues = self.exchanges.iter().map(|(_, exchange)| &exchange.queue);
+        let bytes: usize = queues.map(Queue::answer_bytes).sum();
+        self.always_reads() && bytes > self.config.limits.queued_bytes
+    }
+
+    /// Whether any answer waits to be written.
+    pub(super) fn answers_wait(&self) -> bool {
+        let mut exchanges = self.exchanges.iter();
+        exchanges.any(|(_, exchange)| exchange.queue.answers() > 0)
     }
 
     /// Whether more answers wait to be written than the limits allow.

@@ -176,6 +176,8 @@ pub enum LossKind {
     HttpStatus(u16),
     /// The session is not known to the server any more.
     SessionGone,
+    /// The peer made more requests than it reads answers to.
+    Flooded,
     /// We closed it ourselves.
     ClosedByUs,
 }
@@ -195,6 +197,9 @@ impl fmt::Display for Loss {
             LossKind::NoAnswer => f.write_str("the exchange ended without an answer"),
             LossKind::HttpStatus(status) => write!(f, "the server answered with HTTP {status}"),
             LossKind::SessionGone => f.write_str("the session is gone"),
+            LossKind::Flooded => {
+                f.write_str("the peer made more requests than it reads answers to")
+            }
             LossKind::ClosedByUs => f.write_str("the connection was closed on this side"),
         }
     }

@@ -23,6 +23,9 @@ pub(super) enum Bug {
     StrayCancelAnswered,
     BrokenStreamNeverExpires,
     CancelLooksInBothDirections,
+    RefusalDropped,
+    RefusedTwice,
+    PanicAnswersNobody,
 }
 
 #[cfg(not(belay_planted))]
@@ -42,7 +45,7 @@ thread_local! {
 
 #[cfg(belay_planted)]
 impl Bug {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::TimeoutTellsNobody,
         Self::CancelSentTwice,
         Self::CancelForARequestNeverWritten,
@@ -55,5 +58,8 @@ impl Bug {
         Self::StrayCancelAnswered,
         Self::BrokenStreamNeverExpires,
         Self::CancelLooksInBothDirections,
+        Self::RefusalDropped,
+        Self::RefusedTwice,
+        Self::PanicAnswersNobody,
     ];
 }

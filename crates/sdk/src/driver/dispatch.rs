@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use belay_protocol::engine::{CallId, Connected, Event, Loss, LossKind, Outcome, RequestKey};
+use belay_protocol::engine::{
+    CallId, Connected, Engine, Event, Loss, LossKind, Outcome, RequestKey,
+};
 #[cfg(all(feature = "http", feature = "server"))]
 use belay_protocol::jsonrpc::{DecodeError, Message};
 use belay_protocol::types::ProgressParams;
@@ -13,9 +15,11 @@ use super::handlers::{App, fenced};
 use super::{Closed, Link, OnNotice};
 
 impl Link {
-    /// Waits while far more has come than was acted upon (**bounded**).
+    /// Waits while far more has come than was acted upon, or more was asked than answers leave
+    /// (**bounded**).
     pub(crate) async fn until_heard(&self) {
-        self.until_fewer_than(1000).await;
+        self.until_engine(|engine| engine.events_waiting() < 1000 && engine.wants_input())
+            .await;
     }
 
     /// The same before a message of a client's, each of which may come on a connection of its own: what
@@ -25,19 +29,20 @@ impl Link {
         if let Ok(Message::Notification(told)) = message
             && told.method != *CancelledParams::METHOD
         {
-            self.until_fewer_than(16).await;
+            self.until_engine(|engine| engine.events_waiting() < 16)
+                .await;
         }
     }
 
-    async fn until_fewer_than(&self, most: usize) {
+    async fn until_engine(&self, ready: impl Fn(&Engine) -> bool) {
         loop {
             let mut room = std::pin::pin!(self.room.notified());
             room.as_mut().enable();
-            let few = {
+            let ready = {
                 let state = self.lock();
-                state.engine.events_waiting() < most || state.engine.is_closed()
+                ready(&state.engine) || state.engine.is_closed()
             };
-            if few {
+            if ready {
                 return;
             }
             room.await;

@@ -23,6 +23,8 @@ pub(super) struct Io<R, W> {
     reader: R,
     writer: W,
     lines: LineDecoder,
+    /// Lines may be left in the decoder: the engine wanted no more of them when the last was taken.
+    backlog: bool,
     input: Input,
     depth: usize,
     partial: Partial,
@@ -89,6 +91,7 @@ where
             reader,
             writer,
             lines: LineDecoder::new(line_limit),
+            backlog: false,
             input: Input::Open,
             depth,
             partial: Partial::default(),
@@ -128,6 +131,10 @@ where
         if self.input == Input::Ended || !link.lock().engine.wants_input() {
             return Poll::Pending;
         }
+        // What was read before comes before what is read now, and before the end of the input.
+        if std::mem::take(&mut self.backlog) {
+            return Poll::Ready(Moved::Read);
+        }
         match ready!(self.poll_read(cx)) {
             Ok(0) => {
                 self.input = Input::Ended;
@@ -151,6 +158,11 @@ where
     pub(super) async fn reads_more(&mut self) -> bool {
         self.input == Input::Open
             && matches!(poll_fn(|cx| self.poll_read(cx)).await, Ok(count) if count > 0)
+    }
+
+    /// No more messages are to be taken for now.
+    pub(super) fn pause(&mut self) {
+        self.backlog = true;
     }
 
     /// The next message that was read.
@@ -206,6 +218,7 @@ where
         let now = link.now();
         let mut begun = Vec::new();
         let engine = &mut state.engine;
+        engine.handle_bytes_taken(now);
         let mut left = written;
         if !self.partial.is_empty() {
             left = self.partial.advance(left);

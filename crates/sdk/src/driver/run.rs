@@ -239,7 +239,8 @@ impl Link {
             .checked_add(due - belay_protocol::engine::Time::START)
     }
 
-    /// Hands on every message that was read.
+    /// Hands on the messages that were read, as long as the engine wants them: each of them gets
+    /// its answer, so what cannot be answered now stays where it is (**answered-or-gone**).
     fn take_in<R, W>(&self, io: &mut Io<R, W>)
     where
         R: AsyncRead + Unpin,
@@ -248,12 +249,16 @@ impl Link {
         let now = self.now();
         // Decoding takes its time, so it is done outside the lock.
         while let Some(message) = io.next_message() {
+            if let Err(error) = &message {
+                tracing::debug!(%error, "a message was malformed (smallest-scope)");
+            }
+            let mut state = self.lock();
             match message {
-                Ok(message) => self.lock().engine.handle_message(now, LINK, message),
-                Err(error) => {
-                    tracing::debug!(%error, "a message was malformed (smallest-scope)");
-                    self.lock().engine.handle_malformed(now, LINK, &error);
-                }
+                Ok(message) => state.engine.handle_message(now, LINK, message),
+                Err(error) => state.engine.handle_malformed(now, LINK, &error),
+            }
+            if !state.engine.wants_input() {
+                return io.pause();
             }
         }
     }

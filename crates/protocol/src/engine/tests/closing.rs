@@ -169,9 +169,54 @@ fn a_full_output_does_not_keep_a_server_alive() {
     desk.engine.handle_input_ended(desk.now, LINK);
     desk.pass(Duration::from_millis(1000));
     assert!(!desk.engine.is_closed());
-    desk.pass(Duration::from_millis(500));
+    desk.pass(Duration::from_millis(5000));
     assert!(desk.engine.is_closed());
     assert_eq!(desk.engine.ledger().requests.in_flight(), 0);
+}
+
+/// A server whose input has ended, with an answer half written and another behind it.
+fn flushing_after_the_end_of_input() -> Desk {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    for id in ["1", "2"] {
+        let key = desk.start(id);
+        desk.respond(key);
+    }
+    desk.begin();
+    desk.engine.handle_input_ended(desk.now, LINK);
+    desk.pass(Duration::from_secs(1));
+    desk
+}
+
+#[test]
+fn answers_after_the_end_of_input_are_written_as_long_as_somebody_reads() {
+    let mut desk = flushing_after_the_end_of_input();
+    for _ in 0..100 {
+        desk.pass(Duration::from_secs(4));
+        desk.engine.handle_bytes_taken(desk.now);
+    }
+    assert!(!desk.engine.is_closed());
+    desk.finish();
+    assert_eq!(desk.written().len(), 1);
+    assert!(desk.engine.is_closed());
+}
+
+#[test]
+fn a_slow_reader_is_not_waited_for_after_a_shutdown_before_or_after_the_end_of_input() {
+    let half_a_second = Duration::from_millis(500);
+    let mut after = flushing_after_the_end_of_input();
+    after.engine.shutdown(after.now, Shutdown::Drain);
+    let mut before = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = before.start("1");
+    before.respond(key);
+    before.begin();
+    before.engine.shutdown(before.now, Shutdown::Drain);
+    before.engine.handle_input_ended(before.now, LINK);
+    for desk in [&mut after, &mut before] {
+        desk.engine.handle_bytes_taken(desk.now);
+        assert!(!desk.engine.is_closed());
+        desk.pass(half_a_second);
+        assert!(desk.engine.is_closed());
+    }
 }
 
 #[test]

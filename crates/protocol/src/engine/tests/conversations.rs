@@ -257,8 +257,12 @@ impl Side {
     }
 
     fn read_one(&mut self) {
+        if !self.desk.engine.wants_input() {
+            return;
+        }
         if let Some(frame) = self.inbox.pop_front() {
             let text = str::from_utf8(&frame).expect("frames are text");
+            self.monitor.answered.taken(&self.desk.engine, LINK, text);
             self.desk.hear(text);
         }
     }
@@ -278,6 +282,13 @@ impl Conversation {
     fn new(seed: u64) -> Self {
         let mut random = Random(seed);
         let mut server = server_config(Wire::Pipe);
+        let mut client = client_config(Wire::Pipe);
+        if random.one_in(2) {
+            for config in [&mut client, &mut server] {
+                config.limits.handlers = 1 + random.below(3) as usize;
+                config.limits.queued_answers = random.below(3) as usize;
+            }
+        }
         let mode = match random.below(4) {
             0 => Mode::Legacy,
             1 => Mode::Modern,
@@ -292,7 +303,7 @@ impl Conversation {
         };
         let mut conversation = Self {
             random,
-            client: Side::new(client_config(Wire::Pipe)),
+            client: Side::new(client),
             server: Side::new(server),
             cut: false,
         };
@@ -479,6 +490,7 @@ impl Conversation {
                 return broken("no-hang", how);
             }
             side.monitor.every_call_ended()?;
+            side.monitor.answered.nothing_is_owed()?;
         }
         self.pass(700_000);
         self.check()

@@ -26,6 +26,8 @@ pub(super) struct Plan {
     era: Era,
     wire: Wire,
     requests: [What; 3],
+    /// One handler may run, and no answer may wait when the next request is taken.
+    narrow: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +52,7 @@ use What::{Call, Child, Listen, Listened, Opening, Served};
 use Wire::{Http, Pipe};
 
 #[rustfmt::skip]
-pub(super) const PLANS: [Plan; 13] = [
+pub(super) const PLANS: [Plan; 17] = [
     plan("client legacy pipe", Client, Legacy, Pipe, [Call, Call, Call]),
     plan("client modern pipe", Client, Modern, Pipe, [Call, Call, Listen]),
     plan("client legacy http", Client, Legacy, Http, [Call, Call, Call]),
@@ -64,6 +66,10 @@ pub(super) const PLANS: [Plan; 13] = [
     plan("server legacy http", Server, Legacy, Http, [Served, Served, Served]),
     plan("server modern http", Server, Modern, Http, [Served, Served, Listened]),
     plan("server legacy pipe, asking back", Server, Legacy, Pipe, [Served, Child, Served]),
+    narrow("server legacy pipe, narrow", Server, Legacy, Pipe, [Served, Served, Served]),
+    narrow("server modern pipe, narrow", Server, Modern, Pipe, [Served, Served, Listened]),
+    narrow("server legacy http, narrow", Server, Legacy, Http, [Served, Served, Served]),
+    narrow("client legacy pipe, narrow", Client, Legacy, Pipe, [Served, Served, Call]),
 ];
 
 const fn plan(name: &'static str, role: Role, era: Era, wire: Wire, requests: [What; 3]) -> Plan {
@@ -73,6 +79,14 @@ const fn plan(name: &'static str, role: Role, era: Era, wire: Wire, requests: [W
         era,
         wire,
         requests,
+        narrow: false,
+    }
+}
+
+const fn narrow(name: &'static str, role: Role, era: Era, wire: Wire, requests: [What; 3]) -> Plan {
+    Plan {
+        narrow: true,
+        ..plan(name, role, era, wire, requests)
     }
 }
 
@@ -164,10 +178,15 @@ pub(super) fn explore(plan: Plan) -> Result<usize, (Broken, String)> {
 
 impl World {
     fn new(plan: Plan) -> Self {
-        let mut desk = Desk::new(match plan.role {
+        let mut config = match plan.role {
             Client => client_config(plan.wire),
             Server => server_config(plan.wire),
-        });
+        };
+        if plan.narrow {
+            config.limits.handlers = 1;
+            config.limits.queued_answers = 0;
+        }
+        let mut desk = Desk::new(config);
         let opens = plan.requests.contains(&Opening);
         match plan.role {
             Client if !opens => desk.connect(plan.era),
@@ -186,7 +205,7 @@ impl World {
     /// Whether the requests of the plan are all alike and share nothing, so that it does not matter
     /// which of them is in which state.
     fn is_symmetric(&self) -> bool {
-        self.remembers_cancels()
+        self.remembers_cancels() && !self.plan.narrow
     }
 
     fn fingerprint(&self) -> u64 {
@@ -218,10 +237,9 @@ impl World {
             self.monitor.request_print(key).hash(&mut hasher);
             self.is_untold(key).hash(&mut hasher);
         }
-        engine
-            .early_cancels
-            .memory(&RequestId::from(at as i64 + 1))
-            .hash(&mut hasher);
+        let id = RequestId::from(at as i64 + 1);
+        engine.early_cancels.memory(&id).hash(&mut hasher);
+        self.monitor.answered.print(&id).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -229,7 +247,7 @@ impl World {
     fn actions(&self) -> Vec<Action> {
         let engine = &self.desk.engine;
         let mut actions = vec![Action::Close];
-        if self.requests.len() < self.plan.requests.len() {
+        if self.requests.len() < self.plan.requests.len() && self.is_taken() {
             actions.push(Action::Next);
             if self.remembers_cancels() {
                 actions.push(Action::EarlyCancel);
@@ -261,6 +279,13 @@ impl World {
             actions.push(Action::CloseTimeUp);
         }
         actions
+    }
+
+    /// Whether the transport hands the next request over: it asks before each one.
+    fn is_taken(&self) -> bool {
+        let next = self.plan.requests[self.requests.len()];
+        let engine = &self.desk.engine;
+        self.plan.wire == Http || !matches!(next, Served | Listened) || engine.wants_input()
     }
 
     fn call_actions(&self, at: usize, id: CallId, actions: &mut Vec<Action>) {
@@ -551,6 +576,12 @@ impl World {
             }
             Action::ExchangeLost(exchange, resumable) => {
                 self.mark_lost(exchange, resumable);
+                let answered = &mut self.monitor.answered;
+                match (self.plan.role, self.plan.era) {
+                    (Server, Legacy) => answered.broken_off(&self.desk.engine, exchange),
+                    _ if resumable => {}
+                    _ => answered.gone(&self.desk.engine, exchange),
+                }
                 let cause = LossKind::Io.into();
                 let engine = &mut self.desk.engine;
                 engine.handle_exchange_lost(now, exchange, cause, resumable);
@@ -560,6 +591,7 @@ impl World {
             }
             Action::ExchangeTimeUp(exchange) => {
                 self.mark_lost(exchange, false);
+                self.monitor.answered.gone(&self.desk.engine, exchange);
                 self.desk.engine.exchange_due(now, exchange);
                 self.desk.engine.settle(now);
             }
@@ -642,6 +674,9 @@ impl World {
                 _ => LINK,
             },
         };
+        self.monitor
+            .answered
+            .taken(&self.desk.engine, exchange, &text);
         self.desk.hear_on(exchange, &text);
         if (self.plan.role, self.plan.wire) == (Server, Http) {
             self.desk.engine.handle_input_ended(self.desk.now, exchange);
@@ -676,6 +711,7 @@ impl World {
     }
 
     fn hear_cancel(&mut self, text: &str) {
+        self.monitor.answered.taken(&self.desk.engine, LINK, text);
         match (self.plan.role, self.plan.wire) {
             (Server, Http) => drop(self.desk.post(text)),
             _ => self.desk.hear(text),
@@ -762,4 +798,8 @@ explorations! {
     every_order_of_three_requests_legacy_http => 10,
     every_order_of_three_requests_modern_http => 11,
     every_order_of_requests_and_a_call_back_legacy_pipe => 12,
+    every_order_of_one_request_too_many_legacy_pipe => 13,
+    every_order_of_one_request_too_many_modern_pipe => 14,
+    every_order_of_one_request_too_many_legacy_http => 15,
+    every_order_of_one_request_back_too_many_legacy_pipe => 16,
 }

@@ -140,27 +140,70 @@ fn a_server_stops_reading_only_while_its_answers_pile_up() {
 }
 
 #[test]
-fn a_client_never_stops_reading_but_ignores_what_it_cannot_answer() {
-    for request in [
-        tool_call("8"),
-        r#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#.into(),
-    ] {
-        let mut config = client_config(Wire::Pipe);
-        config.limits.queued_bytes = 100;
-        let mut desk = Desk::new(config);
-        desk.connect(Era::Legacy);
-        for id in 1..=3 {
-            desk.hear(&tool_call(&id.to_string()));
-            let key = desk.started();
-            desk.respond(key);
-        }
+fn a_client_on_a_pipe_never_stops_reading_and_closes_the_link_to_a_server_that_floods_it() {
+    let mut config = client_config(Wire::Pipe);
+    config.limits.queued_bytes = 1000;
+    config.limits.queued_answers = 1;
+    config.limits.handlers = 2;
+    let mut desk = Desk::new(config);
+    desk.connect(Era::Legacy);
+    let call = desk.call("tools/call");
+    desk.written();
+    let mut asked = 0;
+    while !desk.engine.is_closed() {
         assert!(desk.engine.wants_input());
-        desk.hear(&request);
-        assert!(desk.events().is_empty());
-        assert_eq!(desk.engine.ledger().ignored_requests, 1);
-        assert_eq!(desk.written().len(), 3);
-        desk.hear(&request);
-        assert_eq!(desk.engine.ledger().ignored_requests, 1);
+        asked += 1;
+        desk.hear(&tool_call(&asked.to_string()));
+        assert!(asked < 100, "it never ends");
+    }
+    assert!(asked > 5, "what fits is answered: {asked}");
+    let ends = desk.ends();
+    assert!(
+        matches!(&ends[..], [(ended, Outcome::Lost { cause, .. })]
+            if *ended == call && cause.kind == LossKind::Flooded),
+        "{ends:?}"
+    );
+}
+
+#[test]
+fn a_client_on_http_takes_no_more_requests_while_its_answers_wait() {
+    let mut config = client_config(Wire::Http);
+    config.limits.queued_answers = 1;
+    let mut desk = Desk::new(config);
+    desk.connect(Era::Legacy);
+    for id in 1..=2 {
+        assert!(desk.engine.wants_input());
+        desk.hear(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
+    }
+    assert!(!desk.engine.wants_input());
+    let first = desk.opened();
+    assert_eq!(desk.written_on(first).len(), 1);
+    assert!(desk.engine.wants_input());
+}
+
+#[test]
+fn a_refusal_is_written_however_much_waits() {
+    for wire in [Wire::Pipe, Wire::Http] {
+        let mut config = server_config(wire);
+        config.limits.queued_answers = 2;
+        config.limits.handlers = 0;
+        let mut desk = Desk::new(config);
+        desk.be_initialized();
+        let mut frames = 0;
+        for id in 0..10 {
+            let on = match wire {
+                Wire::Pipe => LINK,
+                Wire::Http => desk.engine.handle_exchange_opened(),
+            };
+            desk.hear_on(on, &tool_call(&id.to_string()));
+            desk.hear_on(on, "{");
+            frames += match wire {
+                Wire::Pipe => 0,
+                Wire::Http => desk.written_on(on).len(),
+            };
+        }
+        frames += desk.written().len();
+        assert_eq!(frames, 20, "answered-or-gone on {wire:?}");
     }
 }
 

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::types::CancelledParams;
 
 use super::super::exchange::Owner;
+use super::answered::Answered;
 use super::invariants::{Broken, broken};
 use super::*;
 use crate::jsonrpc::{Message, RequestId};
@@ -15,6 +16,8 @@ use crate::types::Notification as _;
 pub(super) struct Monitor {
     calls: Vec<(CallId, CallSeen)>,
     served: Vec<(RequestKey, ServedSeen)>,
+    /// What was taken from the transport against what was written to it.
+    pub(super) answered: Answered,
     link_lost: bool,
 }
 
@@ -87,6 +90,7 @@ impl Monitor {
 
     pub(super) fn link_lost(&mut self) {
         self.link_lost = true;
+        self.answered.all_gone();
     }
 
     pub(super) fn exchange_lost(&mut self, call: CallId) {
@@ -141,7 +145,10 @@ impl Monitor {
                 self.progress_written(engine, owner, params.progress.0)
             }
             Message::Notification(_) => Ok(()),
-            Message::Response(response) => self.answer_written(owner, &response.id),
+            Message::Response(response) => {
+                self.answered.written(&response.id)?;
+                self.answer_written(owner, &response.id)
+            }
             Message::Unaddressed(_) => match owner {
                 Owner::Refusal => Ok(()),
                 _ => broken("strays-are-quiet", "an error for nobody"),
@@ -311,6 +318,7 @@ impl Monitor {
             // Once it is over without an answer, it stays silent for ever.
             seen.over |= !seen.answered && engine.requests.serving(*key).is_none();
         }
+        self.answered.check(engine)?;
         if self.link_lost || engine.closing.refuses_requests() {
             return Ok(());
         }

@@ -113,13 +113,16 @@ pub(super) async fn post(
         return Err(Refusal::new(StatusCode::NOT_FOUND, problem));
     };
     let message = jsonrpc::decode(body, shared.options.depth);
-    // Cancels and answers are always taken (**bounded**).
-    if let Ok(Message::Request(request)) = &message
-        && !open.link.wants_input()
-    {
+    // Cancels and answers are always taken. What will be answered on the stream is not, while too
+    // much waits there (**bounded**, **answered-or-gone**).
+    if !open.link.wants_input() {
         let problem = "overloaded: too many answers wait to be read; send it again later";
         let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, problem);
-        return Err(refusal.about(&request.id));
+        match &message {
+            Ok(Message::Request(request)) => return Err(refusal.about(&request.id)),
+            Err(_) => return Err(refusal),
+            Ok(_) => {}
+        }
     }
     open.link.until_heard_before(&message).await;
     open.link.deliver(message);
