@@ -18,11 +18,11 @@ use crate::types::modern::InputRequiredResult;
 use super::deadline::{CallClocks, Timer};
 use super::exchange::{Abandoned, Frame, Owner, Purpose};
 use super::planted::{Bug, planted};
-use super::requests::{Call, Kind};
+use super::requests::{Call, Delivery, Kind};
 use super::rules::{self, Announcement};
 use super::{
-    Ask, By, CallId, Closing, Deadlines, Engine, Event, Loss, LossKind, Outcome, Rejection, Sent,
-    Time, Wire, frame,
+    Ask, By, CallId, Closing, Deadlines, Engine, Event, ExchangeId, Loss, LossKind, Outcome,
+    Rejection, Sent, Time, Wire, frame,
 };
 
 impl Engine {
@@ -123,7 +123,7 @@ impl Engine {
             era,
             may_ask: InputRequiredResult::may_answer(&ask.method),
             sent: Sent::Never,
-            written: false,
+            delivery: Delivery::Incomplete,
             clocks,
             progress: None,
         });
@@ -202,7 +202,7 @@ impl Engine {
         let owner = Owner::Cancel(id);
         let cancel = Frame::new(owner, bytes);
         match how {
-            Announcement::None if wire == Wire::Http => {
+            Announcement::None if wire != Wire::Pipe => {
                 self.linger(now, call.exchange, Abandoned::Unspoken);
             }
             Announcement::None => {}
@@ -213,11 +213,14 @@ impl Engine {
                 self.abandon_requests_on(now, call.exchange);
                 self.close_exchange(call.exchange, Closing::Abandoned);
             }
+            Announcement::Post if call.exchange == ExchangeId::LINK => {
+                self.open_cancel(cancel, now + self.config.spans.cancel_post);
+            }
             Announcement::Post => {
-                self.linger(now, call.exchange, Abandoned::Unannounced(cancel));
-                if call.written {
-                    self.post_cancel(call.exchange);
-                }
+                let until = now + self.config.spans.cancel_post;
+                let unannounced = Abandoned::Unannounced { cancel, until };
+                self.linger(now, call.exchange, unannounced);
+                self.announce_when_delivered(now, call.exchange, call.delivery);
             }
         }
     }

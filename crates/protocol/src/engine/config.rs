@@ -18,10 +18,21 @@ pub enum Role {
 /// How messages travel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Wire {
-    /// One exchange carries everything: stdio, a socket, memory, the 2024-11-05 event stream.
+    /// One exchange carries everything, in order: stdio, a socket, memory.
     Pipe,
-    /// Each POST, and each GET stream, is an exchange of its own.
+    /// Streamable HTTP: each POST, and each GET stream, is an exchange of its own.
     Http,
+    /// The transport of 2024-11-05: all that a server says comes on one stream, all that a client
+    /// says goes out in POSTs, which can overtake each other. To a client each POST is an exchange;
+    /// a server sees a single one.
+    EventStream,
+}
+
+impl Wire {
+    /// Whether one stream carries all that a server says, so that its end is the end of everything.
+    pub(super) fn has_one_stream(self) -> bool {
+        self != Self::Http
+    }
 }
 
 /// Who we are, as the other side gets to know it. It settles the [`Role`].
@@ -210,7 +221,7 @@ pub struct Limits {
     /// How deep the JSON of a message may be nested. Whoever reads sees to it.
     pub depth: usize,
     /// Cancels remembered for requests that have not come yet, and as many requests that are over.
-    /// Legacy HTTP servers only.
+    /// Servers on legacy HTTP and on event streams only.
     pub early_cancels: usize,
 }
 
@@ -238,14 +249,19 @@ pub struct Spans {
     pub probe: Duration,
     /// For the answer to `initialize`.
     pub initialize: Duration,
-    /// For a cancel's POST, the rest of its request's body included. Legacy HTTP only.
+    /// For a cancel's POST, the rest of its request's POST included. Legacy HTTP and event streams
+    /// only.
     pub cancel_post: Duration,
+    /// After a request was fully written, its cancel waits so long for the response head. Many
+    /// servers ignore a cancel that overtakes its request. Legacy HTTP and event streams only.
+    pub response_head: Duration,
     /// For each POST of any other notification or answer.
     pub other_post: Duration,
     /// For a broken stream to come back before its request counts as cancelled; `None` is for
     /// ever. Legacy HTTP servers only.
     pub resume_window: Option<Duration>,
-    /// For which a cancel waits for a request that has not come yet. Legacy HTTP servers only.
+    /// For which a cancel waits for a request that has not come yet. Servers on legacy HTTP and on
+    /// event streams only.
     pub early_cancel: Duration,
     /// For a handler to clean up in, once it has taken its token and not said otherwise.
     pub handler_grace: Duration,
@@ -267,6 +283,7 @@ impl Default for Spans {
             probe: Duration::from_secs(5),
             initialize: Duration::from_secs(60),
             cancel_post: Duration::from_secs(5),
+            response_head: Duration::from_millis(250),
             other_post: Duration::from_secs(30),
             resume_window: Some(Duration::from_secs(60)),
             early_cancel: Duration::from_secs(10),

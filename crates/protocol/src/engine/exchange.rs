@@ -45,13 +45,18 @@ pub(super) enum Purpose {
     Abandoned(Abandoned),
 }
 
-/// A call on legacy HTTP that was given up. Request and cancel are two POSTs, which could overtake
-/// each other: so the cancel waits until the request is fully written, and the request's stream
-/// stays open until the cancel is answered (**announce-once**).
+/// A call that was given up, and whose request and cancel are two POSTs, which can overtake each
+/// other. Many servers ignore a cancel that comes first: so it waits until the response head of the
+/// request has come, or a while after the request was fully written; and the request's stream stays
+/// open until the cancel is answered (**announce-once**).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Abandoned {
-    /// The cancel, which is to go out when the request is fully written.
-    Unannounced(Frame),
+    /// The cancel has not been posted.
+    Unannounced {
+        cancel: Frame,
+        /// The end of the time that both POSTs have.
+        until: Time,
+    },
     /// The exchange that carries the cancel.
     Announced(super::ExchangeId),
     /// There is no cancel for it; it is only given time to end by itself.
@@ -179,16 +184,6 @@ impl Queue {
             }
         }
         withdrawn
-    }
-
-    /// The first frame is not going to be written.
-    pub(super) fn give_up_first(&mut self) -> Option<Owner> {
-        if self.begun > 0 {
-            return self.finish();
-        }
-        let frame = self.frames.pop_front()?;
-        self.count(&frame, usize::wrapping_sub);
-        Some(frame.owner)
     }
 
     /// What has begun is not finished any more: whatever it was written on is gone.

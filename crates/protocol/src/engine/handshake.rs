@@ -16,7 +16,8 @@ use crate::jsonrpc::{ErrorObject, RawJson, Text};
 use crate::types::legacy::{Initialize, InitializeParams, InitializeResult, InitializedParams};
 use crate::types::modern::{Discover, DiscoverResult, UnsupportedVersionData};
 use crate::types::{
-    Era, Meta, Notification as _, ProtocolVersion, Request as _, ResultType, error_code, meta_key,
+    Era, Extra, Meta, Notification as _, ProtocolVersion, Request as _, ResultType, error_code,
+    meta_key,
 };
 
 use super::exchange::{Frame, Owner};
@@ -27,6 +28,10 @@ use super::{
     Ask, CallId, Connected, Engine, Event, ExchangeId, Identity, Outcome, Rejection, Sent, Time,
     Violation, Wait, Wire,
 };
+
+/// The experimental capability with which a legacy server says that a cancel may overtake its
+/// request: it is remembered, so that a client need not wait before it cancels.
+const REMEMBERS_EARLY_CANCELS: &str = "belay/rememberEarlyCancels";
 
 /// Which era a client wants.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -52,7 +57,7 @@ pub(super) enum Handshake {
         call: CallId,
     },
     /// `initialize` was answered; the peer is being told that we have read it, on this exchange.
-    /// Only on HTTP, where a call could overtake it.
+    /// Only where that is a POST, which a call could overtake.
     Confirming {
         lane: ExchangeId,
         version: ProtocolVersion,
@@ -233,9 +238,12 @@ impl Engine {
         let bytes = frame::notification(InitializedParams::METHOD, None);
         let owner = Owner::Nobody;
         let lane = self.send_notice(now, Frame::new(owner, bytes));
+        let experimental = result.capabilities.experimental.as_ref();
+        self.peer_remembers_cancels =
+            experimental.is_some_and(|known| known.contains_key(REMEMBERS_EARLY_CANCELS));
         match self.config.wire {
             Wire::Pipe => self.connected(Handshake::Legacy(version), version, introduction),
-            Wire::Http => {
+            Wire::Http | Wire::EventStream => {
                 self.handshake = Handshake::Confirming {
                     lane,
                     version,
@@ -311,8 +319,12 @@ impl Engine {
         else {
             return Err(rules::invalid_request("a client cannot be initialized"));
         };
-        let mut result =
-            InitializeResult::new(version.as_str(), capabilities.clone(), info.clone());
+        let mut capabilities = capabilities.clone();
+        if rules::remembers_early_cancels(self.config.role(), self.config.wire) {
+            let experimental = capabilities.experimental.get_or_insert_default();
+            experimental.insert(REMEMBERS_EARLY_CANCELS.to_owned(), Extra::new().into());
+        }
+        let mut result = InitializeResult::new(version.as_str(), capabilities, info.clone());
         result.instructions.clone_from(instructions);
         self.handshake = Handshake::Legacy(version);
         self.introduction = Some(introduction);

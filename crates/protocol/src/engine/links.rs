@@ -3,13 +3,14 @@
 //! Every exchange is closed by [`Engine::close_exchange`]. The transport only carries out what is
 //! said here; it keeps no book of requests.
 
+use crate::jsonrpc::RequestId;
+
 use super::deadline::Timer;
-use super::exchange::{Abandoned, Exchange, Owner, Purpose};
+use super::exchange::{Abandoned, Exchange, Frame, Owner, Purpose};
 use super::planted::{Bug, planted};
+use super::requests::Delivery;
 use super::rules::{self, Disconnect};
-use super::{
-    Closing, Engine, ExchangeId, Loss, LossKind, RequestKey, StopCause, Time, Transmit, Wire,
-};
+use super::{Closing, Engine, ExchangeId, Loss, LossKind, RequestKey, StopCause, Time, Transmit};
 
 impl Engine {
     /// The peer has opened an exchange: a POST has come in. HTTP servers only.
@@ -30,11 +31,10 @@ impl Engine {
     /// For a server on a pipe that is the beginning of the end (**orderly-close**); for a client it
     /// is the end, of the link or of the call on that exchange.
     pub fn handle_input_ended(&mut self, now: Time, exchange: ExchangeId) {
-        match (exchange, self.config.wire, self.is_client()) {
-            (ExchangeId::LINK, Wire::Pipe, true) => {
-                self.lose_link(now, LossKind::EndOfStream.into());
-            }
-            (ExchangeId::LINK, Wire::Pipe, false) => self.drain_without_input(now),
+        let is_link = exchange == ExchangeId::LINK && self.config.wire.has_one_stream();
+        match (is_link, self.is_client()) {
+            (true, true) => self.lose_link(now, LossKind::EndOfStream.into()),
+            (true, false) => self.drain_without_input(now),
             _ => match self
                 .exchanges
                 .get_mut(exchange)
@@ -66,9 +66,9 @@ impl Engine {
         let purpose = self.exchanges.get(exchange).map(|known| &known.purpose);
         match purpose.cloned() {
             None => self.requests.ledger.strays_on_closed_exchanges += 1,
-            Some(Purpose::Link) => match self.config.wire {
-                Wire::Pipe => self.lose_link(now, cause),
-                Wire::Http => self.mark_broken(exchange, true),
+            Some(Purpose::Link) => match self.config.wire.has_one_stream() {
+                true => self.lose_link(now, cause),
+                false => self.mark_broken(exchange, true),
             },
             Some(Purpose::Theirs { .. }) => self.caller_disconnected(now, exchange),
             Some(Purpose::Call(_)) if resumable => self.mark_broken(exchange, true),
@@ -210,6 +210,9 @@ impl Engine {
                 self.transmits.push_back(Transmit::Close { exchange, how });
                 self.lose_lane(now, exchange);
             }
+            Some(Purpose::Abandoned(Abandoned::Unannounced { until, .. })) if now < until => {
+                self.post_cancel(now, exchange);
+            }
             Some(Purpose::Abandoned(_)) => {
                 self.abandon_requests_on(now, exchange);
                 self.close_exchange(exchange, Closing::Abandoned);
@@ -250,22 +253,69 @@ impl Engine {
         self.set_timer(exchange, Some(now + self.config.spans.cancel_post));
     }
 
-    /// A request that was given up is fully written: now its cancel can go out. Both have the same
-    /// time left.
-    pub(super) fn post_cancel(&mut self, exchange: ExchangeId) {
+    /// Sees to it that the cancel of a call that was given up goes out when its request has arrived:
+    /// now, or when the time has passed in which a response head should have come.
+    pub(super) fn announce_when_delivered(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        delivery: Delivery,
+    ) {
+        let known = self.exchanges.get(exchange).map(|known| &known.purpose);
+        let Some(Purpose::Abandoned(Abandoned::Unannounced { until, .. })) = known else {
+            return;
+        };
+        let until = *until;
+        match delivery {
+            Delivery::Incomplete => {}
+            Delivery::Acknowledged => self.post_cancel(now, exchange),
+            // It does not matter to this server which of the two comes first.
+            Delivery::Written(_) if self.peer_remembers_cancels => self.post_cancel(now, exchange),
+            Delivery::Written(at) => match at + self.config.spans.response_head {
+                due if due <= now => self.post_cancel(now, exchange),
+                due => self.set_timer(exchange, Some(due.min(until))),
+            },
+        }
+    }
+
+    /// The request of a call that was given up has arrived: now its cancel can go out. Both have the
+    /// same time left.
+    fn post_cancel(&mut self, now: Time, exchange: ExchangeId) {
         let Some(known) = self.exchanges.get(exchange) else {
             return;
         };
-        let Purpose::Abandoned(Abandoned::Unannounced(frame)) = known.purpose.clone() else {
+        let Purpose::Abandoned(Abandoned::Unannounced { cancel, until }) = known.purpose.clone()
+        else {
             return;
         };
-        let until = known.timer;
-        let cancel = self.open_exchange(Purpose::Lane);
-        self.set_timer(cancel, until);
+        let lane = self.open_cancel(cancel, until.max(now));
         if let Some(known) = self.exchanges.get_mut(exchange) {
-            known.purpose = Purpose::Abandoned(Abandoned::Announced(cancel));
+            known.purpose = Purpose::Abandoned(Abandoned::Announced(lane));
         }
-        self.push(cancel, frame);
+        self.set_timer(exchange, Some(until));
+    }
+
+    /// The answer to a call that was given up has come before its cancel went out: now there is
+    /// nothing to cancel (**announce-once**).
+    pub(super) fn drop_announcement(&mut self, now: Time, answered: &RequestId) {
+        let waits = |known: &Exchange| match &known.purpose {
+            Purpose::Abandoned(Abandoned::Unannounced { cancel, .. }) => {
+                matches!(cancel.owner, Owner::Cancel(call) if call.request_id() == *answered)
+            }
+            _ => false,
+        };
+        for exchange in self.exchanges.keys_where(waits) {
+            self.abandon_requests_on(now, exchange);
+            self.close_exchange(exchange, Closing::Finished);
+        }
+    }
+
+    /// Posts a cancel.
+    pub(super) fn open_cancel(&mut self, cancel: Frame, until: Time) -> ExchangeId {
+        let lane = self.open_exchange(Purpose::Lane);
+        self.set_timer(lane, Some(until));
+        self.push(lane, cancel);
+        lane
     }
 
     /// A lane is over. If it carried a cancel, the request that it named can go now, too.

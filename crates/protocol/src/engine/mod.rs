@@ -118,7 +118,7 @@ use exchange::{Exchange, Purpose};
 use frame::StandingMeta;
 use handlers::Handlers;
 use handshake::Handshake;
-use requests::{Requests, Stage};
+use requests::{Delivery, Requests, Stage};
 use table::Table;
 
 /// The life of every request on one link. See the [module](self) for how to drive it.
@@ -133,6 +133,8 @@ pub struct Engine {
     exchanges: Table<ExchangeId, Exchange>,
     last_exchange: u64,
     early_cancels: EarlyCancels,
+    /// A cancel may overtake its request on the way to this peer.
+    peer_remembers_cancels: bool,
     closing: ClosingState,
     timers: Timers,
     events: VecDeque<Event>,
@@ -163,6 +165,7 @@ impl Engine {
             exchanges,
             last_exchange: 0,
             early_cancels: EarlyCancels::default(),
+            peer_remembers_cancels: false,
             closing: ClosingState::new(),
             timers: Timers::default(),
             events: VecDeque::new(),
@@ -351,6 +354,7 @@ impl Engine {
             && call.sent == Sent::Maybe
         {
             call.sent = Sent::Yes;
+            call.delivery = Delivery::Acknowledged;
         }
     }
 

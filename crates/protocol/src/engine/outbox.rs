@@ -9,8 +9,9 @@ use crate::types::error_code;
 
 use super::exchange::{Frame, Owner, Purpose, Queue};
 use super::planted::{Bug, planted};
+use super::requests::Delivery;
 use super::{
-    Closing, Engine, ExchangeId, Loss, Rejection, RequestKey, Sent, Time, Transmit, Waiting, Wire,
+    CallId, Closing, Engine, ExchangeId, Rejection, RequestKey, Sent, Time, Transmit, Waiting, Wire,
 };
 
 impl Engine {
@@ -59,6 +60,20 @@ impl Engine {
         Some(bytes)
     }
 
+    /// The same, if the first waiting frame is this one. A POST is made for one frame, names its
+    /// length, and may have to wait for a connection; if the frame was withdrawn meanwhile, no other
+    /// goes out in its place.
+    pub fn begin_write_of(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        frame: &Bytes,
+    ) -> Option<Bytes> {
+        let first = self.queued(exchange).next()?;
+        let same = first.as_ptr() == frame.as_ptr() && first.len() == frame.len();
+        same.then(|| self.begin_write(now, exchange)).flatten()
+    }
+
     /// The last byte of the first frame that has begun was handed to the operating system. On HTTP,
     /// where what wants no answer is a POST all the same: that POST is over, whatever was answered.
     pub fn handle_write_done(&mut self, now: Time, exchange: ExchangeId) {
@@ -67,10 +82,7 @@ impl Engine {
         };
         let is_lane = known.purpose == Purpose::Lane;
         match known.queue.finish() {
-            Some(Owner::Call(id)) => match self.requests.call_mut(id) {
-                Some(call) => call.written = true,
-                None => self.post_cancel(exchange),
-            },
+            Some(Owner::Call(id)) => self.call_delivered(now, id, exchange, Delivery::Written(now)),
             // Each POST has its time.
             Some(_) if is_lane => {
                 self.set_timer(exchange, Some(now + self.config.spans.other_post))
@@ -80,15 +92,36 @@ impl Engine {
         self.settle(now);
     }
 
-    /// The first frame was not taken, whether its write had begun or not: where each frame has a POST of
-    /// its own and all answers come on one stream, a POST can fail by itself. What it carried is lost,
-    /// and nothing else (**smallest-scope**).
-    pub fn handle_write_failed(&mut self, now: Time, exchange: ExchangeId, cause: Loss) {
-        let known = self.exchanges.get_mut(exchange);
-        if let Some(Owner::Call(call)) = known.and_then(|known| known.queue.give_up_first()) {
-            self.lose_call(now, call, cause);
+    /// The head of the response to a POST has come: the peer has what was posted. Clients only.
+    pub fn handle_acknowledged(&mut self, now: Time, exchange: ExchangeId) {
+        let known = self.exchanges.get(exchange);
+        match known.map(|known| &known.purpose) {
+            Some(Purpose::Call(id)) => {
+                let id = *id;
+                self.call_delivered(now, id, exchange, Delivery::Acknowledged);
+            }
+            Some(Purpose::Abandoned(_)) => {
+                self.announce_when_delivered(now, exchange, Delivery::Acknowledged);
+            }
+            _ => {}
         }
         self.settle(now);
+    }
+
+    /// The POST of a call has come further; the call may have been given up meanwhile.
+    fn call_delivered(&mut self, now: Time, id: CallId, exchange: ExchangeId, how: Delivery) {
+        let Some(call) = self.requests.call_mut(id) else {
+            return self.announce_when_delivered(now, exchange, how);
+        };
+        if call.delivery == Delivery::Acknowledged {
+            return;
+        }
+        call.delivery = how;
+        // The answer comes on the stream that all answers come on.
+        if how == Delivery::Acknowledged && self.config.wire == Wire::EventStream {
+            call.exchange = ExchangeId::LINK;
+            self.close_exchange(exchange, Closing::Finished);
+        }
     }
 
     /// Whether the next message should be taken from the transport. To be asked before each one:
@@ -126,9 +159,9 @@ impl Engine {
             || queues().map(Queue::answer_bytes).sum::<usize>() > limits.queued_bytes
     }
 
-    /// Where a frame goes. On a pipe there is one place. A client on HTTP opens an exchange for
-    /// each call, and one for what it tells. A server on HTTP speaks on the exchange of the request it speaks for, and
-    /// else on the GET stream.
+    /// Where a frame goes. On a pipe there is one place. A client that posts opens an exchange for
+    /// each call, and one for what it tells. A server on HTTP speaks on the exchange of the request
+    /// it speaks for, and else on the GET stream; one on an event stream has that stream alone.
     pub(super) fn outlet(
         &mut self,
         now: Time,
@@ -136,8 +169,8 @@ impl Engine {
         purpose: Purpose,
     ) -> ExchangeId {
         match (self.config.wire, self.is_client()) {
-            (Wire::Pipe, _) => ExchangeId::LINK,
-            (Wire::Http, true) => match purpose {
+            (Wire::Pipe, _) | (Wire::EventStream, false) => ExchangeId::LINK,
+            (Wire::Http | Wire::EventStream, true) => match purpose {
                 Purpose::Lane => self.lane(now, serves),
                 purpose => self.open_exchange(purpose),
             },
@@ -184,8 +217,8 @@ impl Engine {
             return Err(Rejection::MessageTooLarge { limit });
         }
         let queued = match (self.config.wire, self.is_client()) {
-            (Wire::Pipe, _) => self.queued_bytes(ExchangeId::LINK),
-            (Wire::Http, true) => self
+            (Wire::Pipe, _) | (Wire::EventStream, false) => self.queued_bytes(ExchangeId::LINK),
+            (Wire::Http | Wire::EventStream, true) => self
                 .exchanges
                 .iter()
                 .map(|(id, _)| self.queued_bytes(id))

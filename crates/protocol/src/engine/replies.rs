@@ -19,7 +19,7 @@ impl Engine {
     pub(super) fn handle_response(&mut self, now: Time, exchange: ExchangeId, response: Response) {
         let Some(id) = self.answered_call(exchange, &response.id) else {
             self.requests.ledger.late_answers += 1;
-            return;
+            return self.drop_announcement(now, &response.id);
         };
         let outcome = match response.body {
             Ok(result) => self.judge(id, result),
@@ -64,7 +64,8 @@ impl Engine {
         let Some(call) = self.end_call(now, id, outcome) else {
             return;
         };
-        if rules::answers_on_own_exchange(self.config.role(), self.config.wire) {
+        let ours = rules::opens_exchanges(self.config.role(), self.config.wire);
+        if ours && call.exchange != ExchangeId::LINK {
             self.abandon_requests_on(now, call.exchange);
             self.close_exchange(call.exchange, Closing::Finished);
         }

@@ -35,10 +35,21 @@ pub(super) struct Call {
     /// It can be answered with questions.
     pub(super) may_ask: bool,
     pub(super) sent: Sent,
-    /// Its last byte was handed over.
-    pub(super) written: bool,
+    pub(super) delivery: Delivery,
     pub(super) clocks: CallClocks,
     pub(super) progress: Option<f64>,
+}
+
+/// How far the POST of a call has come. On a pipe the order of writes is the order of arrival, so
+/// there nothing depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Delivery {
+    /// Its last byte has not been handed over.
+    Incomplete,
+    /// It has, at this moment.
+    Written(Time),
+    /// The response head has come: the server has it.
+    Acknowledged,
 }
 
 /// A request of the peer's, from the moment it is admitted until its answer begins to be written.

@@ -32,8 +32,8 @@ pub(super) fn announcement(role: Role, wire: Wire, era: Era, kind: Kind) -> Anno
         (Kind::Initialize | Kind::Probe, ..) => Announcement::None,
         (_, Wire::Pipe, ..) => Announcement::Notification,
         (_, Wire::Http, Era::Modern, _) => Announcement::CloseExchange,
-        (_, Wire::Http, Era::Legacy, Role::Client) => Announcement::Post,
-        (_, Wire::Http, Era::Legacy, Role::Server) => Announcement::Notification,
+        (_, Wire::Http | Wire::EventStream, _, Role::Client) => Announcement::Post,
+        (_, Wire::Http | Wire::EventStream, _, Role::Server) => Announcement::Notification,
     }
 }
 
@@ -75,7 +75,12 @@ pub(super) fn cancel_names(role: Role, wire: Wire, handshake: &Handshake) -> Can
 
 /// A cancel can arrive before the request it names: they are two POSTs.
 pub(super) fn remembers_early_cancels(role: Role, wire: Wire) -> bool {
-    role == Role::Server && wire == Wire::Http
+    role == Role::Server && wire != Wire::Pipe
+}
+
+/// A client that speaks in POSTs opens an exchange for each call, and for what it tells.
+pub(super) fn opens_exchanges(role: Role, wire: Wire) -> bool {
+    role == Role::Client && wire != Wire::Pipe
 }
 
 /// Where each call has a stream of its own, only that stream can answer it.
@@ -114,7 +119,7 @@ pub(super) fn deadlines(method: &str, configured: Deadlines) -> Deadlines {
 pub(super) fn falls_back(wire: Wire, outcome: &Outcome) -> bool {
     match (wire, outcome) {
         (_, Outcome::Refused(error)) => !error_code::is_modern(error.code),
-        (Wire::Pipe, Outcome::TimedOut { .. } | Outcome::Violated(_)) => true,
+        (Wire::Pipe | Wire::EventStream, Outcome::TimedOut { .. } | Outcome::Violated(_)) => true,
         (
             Wire::Http,
             Outcome::Lost {

@@ -407,7 +407,7 @@ impl ClientBuilder {
             (Some(probe), _) => probe,
             (None, Wire::Pipe) => config.spans.probe,
             // Silence says nothing about eras there.
-            (None, Wire::Http) => config.spans.initialize,
+            (None, Wire::Http | Wire::EventStream) => config.spans.initialize,
         };
         config
     }

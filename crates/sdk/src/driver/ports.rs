@@ -135,7 +135,7 @@ impl State {
     /// On a pipe there is nothing to open, and a server's exchanges are opened by the peer.
     fn opens_exchanges(&self) -> bool {
         let config = self.engine.config();
-        config.wire == Wire::Http && config.role() == Role::Client
+        config.wire != Wire::Pipe && config.role() == Role::Client
     }
 }
 
@@ -215,6 +215,11 @@ impl Link {
         self.tell(|engine, now| engine.begin_write(now, exchange))
     }
 
+    /// The same, if that is this frame.
+    pub(crate) fn begin_write_of(&self, exchange: ExchangeId, frame: &Bytes) -> Option<Bytes> {
+        self.tell(|engine, now| engine.begin_write_of(now, exchange, frame))
+    }
+
     /// What was taken first has left.
     pub(crate) fn write_done(&self, exchange: ExchangeId) {
         self.tell(|engine, now| engine.handle_write_done(now, exchange));
@@ -252,8 +257,8 @@ impl Link {
     /// Whether somebody hears what is said on the link by itself: on HTTP that takes a GET stream.
     #[cfg(feature = "server")]
     pub(crate) fn is_heard(&self) -> bool {
-        let pipe = self.lock().engine.config().wire == Wire::Pipe;
-        pipe || self.is_carried(ExchangeId::LINK)
+        let http = self.lock().engine.config().wire == Wire::Http;
+        !http || self.is_carried(ExchangeId::LINK)
     }
 
     /// Whether somebody carries this exchange.
@@ -372,11 +377,11 @@ impl Carried {
         }
     }
 
-    /// What is first did not arrive.
-    pub(crate) fn not_taken(&self, cause: Loss) {
+    /// The head of the response to what was posted has come.
+    pub(crate) fn acknowledged(&self) {
         let exchange = self.exchange;
         self.link
-            .tell(|engine, now| engine.handle_write_failed(now, exchange, cause));
+            .tell(|engine, now| engine.handle_acknowledged(now, exchange));
     }
 
     /// The stream is gone, and that is why. If it is `resumable`, it is still carried: it is being

@@ -71,75 +71,6 @@ fn a_call_given_up_before_its_post_is_never_posted() {
 }
 
 #[test]
-fn write_done_then_cancel_on_legacy_http_posts_it_and_keeps_the_stream_until_it_is_answered() {
-    let (mut desk, call, exchange) = posted(Era::Legacy);
-    desk.written_on(exchange);
-    desk.cancel(call);
-    let cancel = desk.opened();
-    assert_ne!(cancel, exchange);
-    desk.engine.begin_write(desk.now, cancel);
-    assert!(
-        desk.transmits().is_empty(),
-        "the request's stream stays open"
-    );
-    desk.engine.handle_write_done(desk.now, cancel);
-    assert_eq!(
-        desk.transmits(),
-        [
-            close(cancel, Closing::Finished),
-            close(exchange, Closing::Abandoned)
-        ]
-    );
-    desk.engine.check().unwrap();
-}
-
-#[test]
-fn cancel_then_write_done_on_legacy_http_waits_with_its_post() {
-    let (mut desk, call, exchange) = posted(Era::Legacy);
-    desk.engine.begin_write(desk.now, exchange);
-    desk.cancel(call);
-    assert!(
-        desk.transmits().is_empty(),
-        "a cancel must not overtake its request"
-    );
-    desk.engine.handle_write_done(desk.now, exchange);
-    let cancel = desk.opened();
-    assert!(desk.written_on(cancel)[0].contains("notifications/cancelled"));
-}
-
-#[test]
-fn a_cancel_on_legacy_http_has_five_seconds() {
-    let (mut desk, call, exchange) = posted(Era::Legacy);
-    desk.written_on(exchange);
-    desk.cancel(call);
-    let cancel = desk.opened();
-    desk.pass(Duration::from_secs(5));
-    let closed = desk.transmits();
-    assert!(closed.contains(&close(exchange, Closing::Abandoned)));
-    assert!(closed.contains(&close(cancel, Closing::Abandoned)));
-    desk.engine.check().unwrap();
-}
-
-#[test]
-fn a_request_body_that_is_never_fully_written_is_closed_after_five_seconds() {
-    let (mut desk, call, exchange) = posted(Era::Legacy);
-    desk.engine.begin_write(desk.now, exchange);
-    desk.cancel(call);
-    desk.pass(Duration::from_secs(5));
-    assert_eq!(desk.transmits(), [close(exchange, Closing::Abandoned)]);
-}
-
-#[test]
-fn an_answer_after_the_cancel_on_legacy_http_is_late() {
-    let (mut desk, call, exchange) = posted(Era::Legacy);
-    desk.written_on(exchange);
-    desk.cancel(call);
-    desk.hear_on(exchange, &answer_to("1"));
-    assert!(matches!(desk.only_end(), Outcome::Cancelled { .. }));
-    assert_eq!(desk.engine.ledger().late_answers, 1);
-}
-
-#[test]
 fn a_stream_that_ends_without_the_answer_is_lost() {
     for era in ERAS {
         let (mut desk, _, exchange) = posted(era);
@@ -732,42 +663,6 @@ fn what_waits_first_is_told_apart() {
         desk.engine.first_waiting(exchange),
         Some(Waiting::Call(call))
     );
-}
-
-// ── each frame a POST, all answers on one stream ──
-
-#[test]
-fn smallest_scope_a_post_that_fails_by_itself_loses_its_call_alone() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    let first = desk.call("tools/call");
-    desk.call("tools/list");
-    desk.begin();
-    let cause = LossKind::HttpStatus(500).into();
-    desk.engine.handle_write_failed(desk.now, LINK, cause);
-    let ends = desk.ends();
-    let [(call, Outcome::Lost { cause, sent })] = &ends[..] else {
-        panic!("one call should be lost: {ends:?}");
-    };
-    assert_eq!(
-        (*call, cause.kind, *sent),
-        (first, LossKind::HttpStatus(500), Sent::Maybe)
-    );
-    assert_eq!(desk.written().len(), 1, "the other one still goes out");
-    desk.hear(&answer_to("2"));
-    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
-}
-
-#[test]
-fn a_post_that_fails_before_it_began_was_never_sent() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    desk.call("tools/call");
-    let cause = LossKind::Io.into();
-    desk.engine.handle_write_failed(desk.now, LINK, cause);
-    match desk.only_end() {
-        Outcome::Lost { sent, .. } => assert_eq!(sent, Sent::Never),
-        other => panic!("it should be lost, not {other:?}"),
-    }
-    assert!(desk.written().is_empty());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Every interleaving of three requests, on the engine itself.
 //!
-//! A *plan* says which three requests there will be, in which role, era and wire. From the empty
+//! A *plan* says which requests there will be, three but for plans that would be too large, in which
+//! role, era and wire. From the empty
 //! state every action that could happen next is tried, in every order; states that are alike are
 //! visited once. Nothing counts how often an action was tried: an action may be repeated as often
 //! as it changes anything, so "at most twice" is included.
@@ -12,7 +13,9 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::super::exchange::Abandoned;
 use super::super::handlers::HandlerState;
+use super::super::requests::Delivery;
 use super::invariants::{Broken, broken};
 use super::monitor::Monitor;
 use super::*;
@@ -25,7 +28,7 @@ pub(super) struct Plan {
     role: Role,
     era: Era,
     wire: Wire,
-    requests: [What; 3],
+    requests: &'static [What],
     /// One handler may run, and no answer may wait when the next request is taken.
     narrow: bool,
 }
@@ -49,30 +52,37 @@ enum What {
 use Era::{Legacy, Modern};
 use Role::{Client, Server};
 use What::{Call, Child, Listen, Listened, Opening, Served};
-use Wire::{Http, Pipe};
+use Wire::{EventStream, Http, Pipe};
 
 #[rustfmt::skip]
-pub(super) const PLANS: [Plan; 17] = [
-    plan("client legacy pipe", Client, Legacy, Pipe, [Call, Call, Call]),
-    plan("client modern pipe", Client, Modern, Pipe, [Call, Call, Listen]),
-    plan("client legacy http", Client, Legacy, Http, [Call, Call, Call]),
-    plan("client modern http", Client, Modern, Http, [Call, Call, Listen]),
-    plan("client legacy pipe, opening", Client, Legacy, Pipe, [Opening, Call, Call]),
-    plan("client modern pipe, opening", Client, Modern, Pipe, [Opening, Call, Call]),
-    plan("client legacy pipe, asked back", Client, Legacy, Pipe, [Call, Served, Call]),
-    plan("client legacy http, asked back", Client, Legacy, Http, [Call, Served, Call]),
-    plan("server legacy pipe", Server, Legacy, Pipe, [Served, Served, Served]),
-    plan("server modern pipe", Server, Modern, Pipe, [Served, Served, Served]),
-    plan("server legacy http", Server, Legacy, Http, [Served, Served, Served]),
-    plan("server modern http", Server, Modern, Http, [Served, Served, Listened]),
-    plan("server legacy pipe, asking back", Server, Legacy, Pipe, [Served, Child, Served]),
-    narrow("server legacy pipe, narrow", Server, Legacy, Pipe, [Served, Served, Served]),
-    narrow("server modern pipe, narrow", Server, Modern, Pipe, [Served, Served, Listened]),
-    narrow("server legacy http, narrow", Server, Legacy, Http, [Served, Served, Served]),
-    narrow("client legacy pipe, narrow", Client, Legacy, Pipe, [Served, Served, Call]),
+pub(super) const PLANS: [Plan; 18] = [
+    plan("client legacy pipe", Client, Legacy, Pipe, &[Call, Call, Call]),
+    plan("client modern pipe", Client, Modern, Pipe, &[Call, Call, Listen]),
+    plan("client legacy http", Client, Legacy, Http, &[Call, Call, Call]),
+    plan("client modern http", Client, Modern, Http, &[Call, Call, Listen]),
+    plan("client legacy pipe, opening", Client, Legacy, Pipe, &[Opening, Call, Call]),
+    plan("client modern pipe, opening", Client, Modern, Pipe, &[Opening, Call, Call]),
+    plan("client legacy pipe, asked back", Client, Legacy, Pipe, &[Call, Served, Call]),
+    plan("client legacy http, asked back", Client, Legacy, Http, &[Call, Served]),
+    plan("server legacy pipe", Server, Legacy, Pipe, &[Served, Served, Served]),
+    plan("server modern pipe", Server, Modern, Pipe, &[Served, Served, Served]),
+    plan("server legacy http", Server, Legacy, Http, &[Served, Served, Served]),
+    plan("server modern http", Server, Modern, Http, &[Served, Served, Listened]),
+    plan("server legacy pipe, asking back", Server, Legacy, Pipe, &[Served, Child, Served]),
+    narrow("server legacy pipe, narrow", Server, Legacy, Pipe, &[Served, Served, Served]),
+    narrow("server modern pipe, narrow", Server, Modern, Pipe, &[Served, Served, Listened]),
+    narrow("server legacy http, narrow", Server, Legacy, Http, &[Served, Served]),
+    narrow("client legacy pipe, narrow", Client, Legacy, Pipe, &[Served, Served, Call]),
+    plan("client event stream", Client, Legacy, EventStream, &[Call, Call, Call]),
 ];
 
-const fn plan(name: &'static str, role: Role, era: Era, wire: Wire, requests: [What; 3]) -> Plan {
+const fn plan(
+    name: &'static str,
+    role: Role,
+    era: Era,
+    wire: Wire,
+    requests: &'static [What],
+) -> Plan {
     Plan {
         name,
         role,
@@ -83,7 +93,13 @@ const fn plan(name: &'static str, role: Role, era: Era, wire: Wire, requests: [W
     }
 }
 
-const fn narrow(name: &'static str, role: Role, era: Era, wire: Wire, requests: [What; 3]) -> Plan {
+const fn narrow(
+    name: &'static str,
+    role: Role,
+    era: Era,
+    wire: Wire,
+    requests: &'static [What],
+) -> Plan {
     Plan {
         narrow: true,
         ..plan(name, role, era, wire, requests)
@@ -97,6 +113,7 @@ enum Action {
     TellApplication,
     WriteBegun(ExchangeId),
     WriteDone(ExchangeId),
+    Acknowledged(ExchangeId),
     Answer(usize),
     ErrorAnswer(usize),
     LateProbeAnswer,
@@ -205,7 +222,11 @@ impl World {
     /// Whether the requests of the plan are all alike and share nothing, so that it does not matter
     /// which of them is in which state.
     fn is_symmetric(&self) -> bool {
-        self.remembers_cancels() && !self.plan.narrow
+        let all = |what| self.plan.requests.iter().all(|it| *it == what);
+        match self.plan.role {
+            Client => self.plan.wire != Pipe && self.plan.era == Legacy && all(Call),
+            Server => self.remembers_cancels() && !self.plan.narrow,
+        }
     }
 
     fn fingerprint(&self) -> u64 {
@@ -232,10 +253,17 @@ impl World {
     fn request_print(&self, at: usize) -> u64 {
         let mut hasher = DefaultHasher::new();
         let engine = &self.desk.engine;
-        if let Begun::Served { key } = self.requests[at] {
-            engine.request_print(key).hash(&mut hasher);
-            self.monitor.request_print(key).hash(&mut hasher);
-            self.is_untold(key).hash(&mut hasher);
+        match self.requests[at] {
+            Begun::Served { key } => {
+                engine.request_print(key).hash(&mut hasher);
+                self.monitor.request_print(key).hash(&mut hasher);
+                self.is_untold(key).hash(&mut hasher);
+            }
+            Begun::Call { id, on } => {
+                engine.call_print(id, on).hash(&mut hasher);
+                self.monitor.call_print(id).hash(&mut hasher);
+            }
+            Begun::Never => {}
         }
         let id = RequestId::from(at as i64 + 1);
         engine.early_cancels.memory(&id).hash(&mut hasher);
@@ -272,8 +300,10 @@ impl World {
         for (id, exchange) in engine.exchanges.iter() {
             self.exchange_actions(id, exchange, &mut actions);
         }
-        if self.plan.wire == Pipe {
-            actions.extend([Action::LinkLost, Action::InputEnds]);
+        match self.plan.wire {
+            Pipe => actions.extend([Action::LinkLost, Action::InputEnds]),
+            EventStream => actions.push(Action::LinkLost),
+            Http => {}
         }
         if engine.timers.all().any(|timer| timer == Timer::Closing) {
             actions.push(Action::CloseTimeUp);
@@ -349,7 +379,7 @@ impl World {
         let engine = &self.desk.engine;
         let exchange = engine.requests.serving(key).map(|serving| serving.exchange);
         let exchange = exchange.and_then(|exchange| engine.exchanges.get(exchange));
-        let limit = if self.plan.wire == Pipe { 2 } else { 1 };
+        let limit = if self.plan.wire == Http { 1 } else { 2 };
         exchange.is_none_or(|exchange| exchange.queue.owners().count() < limit)
     }
 
@@ -369,6 +399,9 @@ impl World {
         if id == LINK {
             return;
         }
+        if self.can_be_acknowledged(exchange) {
+            actions.push(Action::Acknowledged(id));
+        }
         actions.push(Action::ExchangeLost(id, false));
         if matches!(exchange.purpose, Purpose::Call(_)) && self.plan.era == Legacy {
             actions.push(Action::ExchangeLost(id, true));
@@ -379,6 +412,21 @@ impl World {
         if exchange.timer.is_some() {
             actions.push(Action::ExchangeTimeUp(id));
         }
+    }
+
+    /// A response head can come as soon as anything was written, and matters where a cancel waits for
+    /// it.
+    fn can_be_acknowledged(&self, exchange: &Exchange) -> bool {
+        let waits = match &exchange.purpose {
+            Purpose::Call(call) => {
+                let call = self.desk.engine.requests.call(*call);
+                call.is_some_and(|call| {
+                    call.sent != Sent::Never && call.delivery != Delivery::Acknowledged
+                })
+            }
+            purpose => matches!(purpose, Purpose::Abandoned(Abandoned::Unannounced { .. })),
+        };
+        waits && self.plan.era == Legacy
     }
 
     /// Lets one thing happen, and checks every rule.
@@ -490,14 +538,16 @@ impl World {
         let engine = &self.desk.engine;
         match action {
             Action::Answer(at) | Action::ErrorAnswer(at) => match self.requests[at] {
+                // It makes the cancel superfluous.
+                Begun::Call { id, .. } if engine.cancel_is_held(id) => false,
                 Begun::Call { id, .. } => engine
                     .requests
                     .call(id)
-                    .is_none_or(|call| call.sent == Sent::Never && self.plan.wire == Pipe),
+                    .is_none_or(|call| call.sent == Sent::Never && self.plan.wire != Http),
                 _ => true,
             },
             Action::LateProbeAnswer => true,
-            Action::StaleProgress(_) => self.plan.wire == Pipe,
+            Action::StaleProgress(_) => self.plan.wire != Http,
             Action::CancelByPeer(at) => {
                 let id = RequestId::from(at as i64 + 1);
                 let listens = self.plan.requests[at] == Listen
@@ -515,7 +565,7 @@ impl World {
 
     /// Request and cancel are two POSTs, and the cancel may come first.
     fn remembers_cancels(&self) -> bool {
-        self.plan.role == Server && self.plan.wire == Http && self.plan.era == Legacy
+        self.plan.role == Server && self.plan.wire != Pipe && self.plan.era == Legacy
     }
 
     fn act(&mut self, action: Action) -> Result<(), Broken> {
@@ -525,6 +575,9 @@ impl World {
             Action::TellApplication => {}
             Action::WriteBegun(exchange) => return self.write_begun(exchange),
             Action::WriteDone(exchange) => self.desk.engine.handle_write_done(now, exchange),
+            Action::Acknowledged(exchange) => {
+                self.desk.engine.handle_acknowledged(now, exchange);
+            }
             Action::Answer(at) => self.hear_of_call(at, &self.answer(at)),
             Action::LateProbeAnswer => {
                 let text = introduction(self.wire_id_of(self.probe));
@@ -589,12 +642,7 @@ impl World {
             Action::ExchangeResumed(exchange) => {
                 self.desk.engine.handle_exchange_resumed(now, exchange);
             }
-            Action::ExchangeTimeUp(exchange) => {
-                self.mark_lost(exchange, false);
-                self.monitor.answered.gone(&self.desk.engine, exchange);
-                self.desk.engine.exchange_due(now, exchange);
-                self.desk.engine.settle(now);
-            }
+            Action::ExchangeTimeUp(exchange) => self.exchange_time_up(exchange),
             Action::LinkLost => {
                 self.monitor.link_lost();
                 self.desk.lose_link();
@@ -665,7 +713,7 @@ impl World {
     /// The peer asks: on the link, on a POST of its own, or on the stream of a call of ours.
     fn receive(&mut self, text: String, id: &str) -> Begun {
         let exchange = match (self.plan.role, self.plan.wire) {
-            (_, Pipe) => LINK,
+            (_, Pipe | EventStream) => LINK,
             (Server, Http) => self.desk.engine.handle_exchange_opened(),
             (Client, Http) => match self.requests.first() {
                 Some(Begun::Call { on, .. }) if self.desk.engine.exchanges.get(*on).is_some() => {
@@ -704,7 +752,7 @@ impl World {
 
     fn hear_of_call(&mut self, at: usize, text: &str) {
         let on = match self.requests[at] {
-            Begun::Call { on, .. } if self.plan.role == Client => on,
+            Begun::Call { on, .. } if self.plan.role == Client && self.plan.wire == Http => on,
             _ => LINK,
         };
         self.desk.hear_on(on, text);
@@ -724,6 +772,23 @@ impl World {
             engine.time_out(self.desk.now, id, clock, Duration::from_secs(1));
             engine.settle(self.desk.now);
         }
+    }
+
+    /// Its time is over, or the time in which a response head should have come.
+    fn exchange_time_up(&mut self, id: ExchangeId) {
+        let exchange = self.desk.engine.exchanges.get(id);
+        let due = exchange.and_then(|exchange| exchange.timer);
+        let due = due.expect("only what has a timer is due");
+        let announces = exchange.is_some_and(|exchange| {
+            let purpose = &exchange.purpose;
+            matches!(purpose, Purpose::Abandoned(Abandoned::Unannounced { until, .. }) if due < *until)
+        });
+        if !announces {
+            self.mark_lost(id, false);
+            self.monitor.answered.gone(&self.desk.engine, id);
+        }
+        self.desk.engine.exchange_due(due, id);
+        self.desk.engine.settle(due);
     }
 
     fn mark_lost(&mut self, exchange: ExchangeId, resumable: bool) {
@@ -792,7 +857,7 @@ explorations! {
     every_order_of_an_opening_and_two_calls_legacy_pipe => 4,
     every_order_of_an_opening_and_two_calls_modern_pipe => 5,
     every_order_of_calls_and_a_request_back_legacy_pipe => 6,
-    every_order_of_calls_and_a_request_back_legacy_http => 7,
+    every_order_of_a_call_and_a_request_back_legacy_http => 7,
     every_order_of_three_requests_legacy_pipe => 8,
     every_order_of_three_requests_modern_pipe => 9,
     every_order_of_three_requests_legacy_http => 10,
@@ -802,4 +867,5 @@ explorations! {
     every_order_of_one_request_too_many_modern_pipe => 14,
     every_order_of_one_request_too_many_legacy_http => 15,
     every_order_of_one_request_back_too_many_legacy_pipe => 16,
+    every_order_of_three_calls_event_stream => 17,
 }

@@ -184,16 +184,19 @@ impl Engine {
 
     /// Whether the announcement that a call was given up waits, or is on its way.
     pub(super) fn announcement_waits(&self, call: CallId) -> bool {
-        self.exchanges.iter().any(|(_, exchange)| {
-            let queued = exchange
-                .queue
-                .owners()
-                .any(|(_, owner)| owner == Owner::Cancel(call));
-            let unannounced = matches!(
+        let mut exchanges = self.exchanges.iter();
+        exchanges.any(|(id, _)| self.carries_cancel(id, call)) || self.cancel_is_held(call)
+    }
+
+    /// Whether the cancel of a call waits for its request to arrive.
+    pub(super) fn cancel_is_held(&self, call: CallId) -> bool {
+        let mut exchanges = self.exchanges.iter();
+        exchanges.any(|(_, exchange)| {
+            matches!(
                 &exchange.purpose,
-                Purpose::Abandoned(Abandoned::Unannounced(frame)) if frame.owner == Owner::Cancel(call)
-            );
-            queued || unannounced
+                Purpose::Abandoned(Abandoned::Unannounced { cancel, .. })
+                    if cancel.owner == Owner::Cancel(call)
+            )
         })
     }
 
@@ -227,7 +230,7 @@ impl Engine {
                 self.exchange_print(call.exchange),
             )
                 .hash(h);
-            (call.sent, call.written, clocks, progress).hash(h);
+            (call.sent, call.delivery, clocks, progress).hash(h);
         }
         for (key, serving) in self.requests.all_serving().iter() {
             let progress = serving.progress.map(f64::to_bits);
@@ -274,10 +277,54 @@ impl Engine {
                 || exchange.queue.owners().any(|(_, owner)| speaks_of(owner))
         });
         if let Some((_, exchange)) = exchange {
-            (&exchange.purpose, exchange.broken, exchange.timer.is_some()).hash(h);
-            for (begun, owner) in exchange.queue.owners() {
-                (begun, std::mem::discriminant(&owner)).hash(h);
+            (&exchange.purpose, self.queue_print(exchange)).hash(h);
+        }
+        hasher.finish()
+    }
+
+    /// What there is of one call of ours that has an exchange to itself, whatever its id.
+    pub(super) fn call_print(&self, id: CallId, on: ExchangeId) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let h = &mut hasher;
+        if let Some(call) = self.requests.call(id) {
+            let clocks = [Clock::Idle, Clock::Total].map(|clock| call.clocks.is_armed(clock));
+            let progress = call.progress.map(f64::to_bits);
+            (
+                call.sent,
+                call.delivery,
+                call.exchange == on,
+                clocks,
+                progress,
+            )
+                .hash(h);
+        }
+        let mut on = Some(on);
+        while let Some(exchange) = on.take().and_then(|on| self.exchanges.get(on)) {
+            std::mem::discriminant(&exchange.purpose).hash(h);
+            match &exchange.purpose {
+                Purpose::Abandoned(Abandoned::Announced(cancel)) => on = Some(*cancel),
+                Purpose::Abandoned(Abandoned::Unannounced { until, .. }) => {
+                    (exchange.timer == Some(*until)).hash(h);
+                }
+                _ => {}
             }
+            self.queue_print(exchange).hash(h);
+        }
+        // A cancel that goes out by itself.
+        for (id_of_lane, exchange) in self.exchanges.iter() {
+            if self.carries_cancel(id_of_lane, id) {
+                self.queue_print(exchange).hash(h);
+            }
+        }
+        hasher.finish()
+    }
+
+    /// What waits on an exchange, whoever it belongs to.
+    fn queue_print(&self, exchange: &Exchange) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (exchange.broken, exchange.timer.is_some()).hash(&mut hasher);
+        for (begun, owner) in exchange.queue.owners() {
+            (begun, std::mem::discriminant(&owner)).hash(&mut hasher);
         }
         hasher.finish()
     }
@@ -292,6 +339,9 @@ impl Engine {
         match &exchange.purpose {
             Purpose::Abandoned(Abandoned::Announced(cancel)) => {
                 self.exchange_print(*cancel).hash(h)
+            }
+            Purpose::Abandoned(Abandoned::Unannounced { cancel, until }) => {
+                (cancel, exchange.timer == Some(*until)).hash(h);
             }
             purpose => purpose.hash(h),
         }

@@ -183,7 +183,7 @@ fn a_client_on_http_takes_no_more_requests_while_its_answers_wait() {
 
 #[test]
 fn a_refusal_is_written_however_much_waits() {
-    for wire in [Wire::Pipe, Wire::Http] {
+    for wire in [Wire::Pipe, Wire::Http, Wire::EventStream] {
         let mut config = server_config(wire);
         config.limits.queued_answers = 2;
         config.limits.handlers = 0;
@@ -192,13 +192,13 @@ fn a_refusal_is_written_however_much_waits() {
         let mut frames = 0;
         for id in 0..10 {
             let on = match wire {
-                Wire::Pipe => LINK,
+                Wire::Pipe | Wire::EventStream => LINK,
                 Wire::Http => desk.engine.handle_exchange_opened(),
             };
             desk.hear_on(on, &tool_call(&id.to_string()));
             desk.hear_on(on, "{");
             frames += match wire {
-                Wire::Pipe => 0,
+                Wire::Pipe | Wire::EventStream => 0,
                 Wire::Http => desk.written_on(on).len(),
             };
         }

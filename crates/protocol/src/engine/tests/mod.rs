@@ -1,5 +1,6 @@
 //! Tests of the engine: synchronous, with time turned by hand.
 
+mod announcing;
 mod answered;
 mod answers;
 mod closing;

@@ -88,6 +88,15 @@ impl Monitor {
         hasher.finish()
     }
 
+    /// What is remembered of one call.
+    pub(super) fn call_print(&self, id: CallId) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let seen = self.calls.iter().find(|(known, _)| *known == id);
+        seen.map(|(_, seen)| seen).hash(&mut hasher);
+        self.link_lost.hash(&mut hasher);
+        hasher.finish()
+    }
+
     pub(super) fn link_lost(&mut self) {
         self.link_lost = true;
         self.answered.all_gone();

@@ -3,6 +3,7 @@
 mod client;
 mod disconnects;
 mod door;
+mod giving_up;
 mod limits;
 mod listens;
 mod sessions;

@@ -1,14 +1,13 @@
-//! The transport of 2024-11-05: one event stream down, POSTs up. To the engine it is a pipe.
+//! The transport of 2024-11-05: one event stream down, POSTs up.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belay_protocol::engine::{ExchangeId, Loss, LossKind};
+use belay_protocol::engine::{Loss, LossKind};
 use belay_protocol::framing::SseDecoder;
 use belay_protocol::jsonrpc;
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{Method, Request};
+use http::Request;
+use http::header::ACCEPT;
 use hyper::body::Incoming;
 use tokio_util::sync::DropGuard;
 
@@ -16,13 +15,12 @@ use super::super::headers;
 use super::address::Address;
 use super::answer;
 use super::connect::Connections;
-use super::post::{Outgoing, Place};
+use super::post::{Answers, Outgoing, Place, carry};
 use super::stream;
-use crate::driver::{App, Carried, Driven, Link, Passed, Turn, Until, turn};
+use crate::driver::{App, Driven, Link, Passed, Until, turn, turn_with};
 
-/// How long a server has to say where to post, and to take what is posted.
+/// How long a server has to say where to post.
 const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
-const POST_WITHIN: Duration = Duration::from_secs(10);
 
 /// A stream that is open, and where to post.
 pub(super) struct Opened {
@@ -75,28 +73,32 @@ pub(super) async fn open(
     })
 }
 
-/// Turns a link until it is closed.
+/// Turns a link until it is closed. What is to be said is posted, each in its own exchange.
 pub(super) async fn drive(
     driven: Driven,
-    place: Place,
+    mut place: Place,
     opened: Opened,
     app: Arc<dyn App>,
     gone: DropGuard,
 ) {
     let link = driven.0.clone();
-    let place = Arc::new(place);
-    let carried = link.carry_link();
     let Opened {
         events,
         body,
         endpoint,
     } = opened;
-    let writing = write(place.clone(), carried, endpoint);
+    place.address = endpoint;
+    place.answers = Answers::OnStream;
+    let place = Arc::new(place);
+    let post = || {
+        for carried in link.unopened() {
+            link.spawn(carry(place.clone(), carried));
+        }
+    };
     let reading = read(&place, &link, events, body);
     tokio::select! {
         biased;
-        () = turn(&link, &app, Until::Closed) => {}
-        () = writing => turn(&link, &app, Until::Closed).await,
+        () = turn_with(&link, &app, Until::Closed, post) => {}
         // What was read last is taken in, and everybody is told.
         cause = reading => {
             link.lose(cause);
@@ -132,40 +134,6 @@ async fn read(place: &Place, link: &Link, mut events: SseDecoder, mut body: Inco
             Ok(Some(data)) => events.push(&data),
             Ok(None) => return LossKind::EndOfStream.into(),
             Err(loss) => return loss,
-        }
-    }
-}
-
-/// Posts what is to be said, one after the other, so that it arrives in order.
-async fn write(place: Arc<Place>, carried: Carried, endpoint: Address) {
-    let link = carried.link().clone();
-    loop {
-        match poll_fn(|cx| carried.poll_turn(cx)).await {
-            Turn::Write(_) => {}
-            Turn::Over(_) | Turn::Replaced | Turn::LetGo(_) => return,
-        }
-        let Some(frame) = carried.peek() else {
-            continue;
-        };
-        let mut request = Request::new(Outgoing::frame(&carried, &frame, false, place.tap.clone()));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = endpoint.uri().clone();
-        request.headers_mut().insert(CONTENT_TYPE, headers::JSON);
-        let sent = tokio::time::timeout(POST_WITHIN, place.connections.send(request)).await;
-        match sent {
-            Ok(Ok(response)) if response.status().is_success() => {
-                link.write_done(ExchangeId::LINK);
-                answer::drain(response.into_body()).await;
-            }
-            Ok(Ok(response)) => {
-                let (parts, body) = response.into_parts();
-                carried.not_taken(answer::odd(parts.status, &parts.headers, body).await);
-            }
-            Ok(Err(loss)) => carried.not_taken(loss),
-            Err(_) => {
-                let problem = std::io::Error::from(std::io::ErrorKind::TimedOut);
-                carried.not_taken(answer::because(LossKind::Io, problem));
-            }
         }
     }
 }

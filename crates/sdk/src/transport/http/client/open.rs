@@ -121,8 +121,13 @@ impl ClientBuilder {
                 (opened, speaks)
             }
             Err(error) if self.mode != Mode::Modern && does_not_know(&error) => {
-                // If it is nothing of that kind either, the first error says more.
-                let opened = self.open_event_stream(address).await.map_err(|_| error)?;
+                let opened = self.open_event_stream(address).await;
+                // If it has no event stream either, the first error says more; if it has one, what is
+                // wrong with that.
+                let opened = opened.map_err(|second| match second.http_status() {
+                    Some(_) => error,
+                    None => second,
+                })?;
                 (opened, Speaks::EventStream)
             }
             Err(error) => return Err(error),
@@ -150,7 +155,7 @@ impl ClientBuilder {
     }
 
     async fn open_event_stream(&self, address: &Address) -> Result<Established, Error> {
-        let link = Link::new(self.config(Wire::Pipe));
+        let link = Link::new(self.config(Wire::EventStream));
         let place = self.place(address, &link)?;
         let (longest, _) = place.limits;
         let opened = event_stream::open(address, &place.connections, longest).await;

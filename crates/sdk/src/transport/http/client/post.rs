@@ -35,10 +35,21 @@ pub(super) struct Place {
     pub(super) limits: (usize, usize),
     /// What tools want to see in headers.
     known_tools: KnownTools,
+    /// Where answers come.
+    pub(super) answers: Answers,
     /// The session, in the legacy era.
     session: Mutex<Option<HeaderValue>>,
     /// It is known whether the server says anything by itself.
     pub(super) listens: CancellationToken,
+}
+
+/// Where the answers to what is posted come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Answers {
+    /// In the response to the POST.
+    InResponse,
+    /// On the event stream of 2024-11-05.
+    OnStream,
 }
 
 impl Place {
@@ -55,6 +66,7 @@ impl Place {
             tap,
             limits,
             known_tools,
+            answers: Answers::InResponse,
             session: Mutex::default(),
             listens: CancellationToken::new(),
         }
@@ -157,10 +169,25 @@ async fn ask(place: &Place, carried: &Carried) {
         Ok(response) => response,
         Err(loss) => return carried.lost(loss, false),
     };
+    if place.answers == Answers::OnStream {
+        return taken(carried, response).await;
+    }
+    carried.acknowledged();
     if opens && response.status().is_success() {
         place.begin_session(response.headers());
     }
     understand(place, carried, response, named, asks.as_ref()).await;
+}
+
+/// A call whose answer comes on the event stream: the response only says that it has arrived.
+async fn taken(carried: &Carried, response: Response<Incoming>) {
+    let (parts, body) = response.into_parts();
+    if !parts.status.is_success() {
+        let loss = answer::odd(parts.status, &parts.headers, body).await;
+        return carried.lost(loss, false);
+    }
+    carried.acknowledged();
+    answer::drain(body).await;
 }
 
 /// What comes back to a call.
@@ -284,7 +311,8 @@ impl Place {
         let version = carried.link().agreed_version();
         match self.modern_headers(message.as_ref()) {
             Some(modern) => headers.extend(modern),
-            None if opens => {}
+            // Neither header is known to the revisions that have event streams.
+            None if opens || self.answers == Answers::OnStream => {}
             None => {
                 headers.extend(version.map(version_header));
                 let session = self.session();
@@ -327,7 +355,7 @@ impl Place {
 }
 
 /// The body of a POST of ours: a frame that is taken when it is written, and not before. Until then
-/// it can be withdrawn.
+/// it can be withdrawn; then the POST fails, and takes no other frame in its place.
 pub(super) struct Outgoing {
     source: Source,
     length: usize,
@@ -339,6 +367,7 @@ enum Source {
     Frame {
         link: Arc<Link>,
         exchange: ExchangeId,
+        frame: Bytes,
         /// A call is written when its body is; anything else when it was answered.
         is_call: bool,
         tap: Option<Tap>,
@@ -375,6 +404,7 @@ impl Outgoing {
             source: Source::Frame {
                 link: carried.link().clone(),
                 exchange: carried.exchange(),
+                frame: frame.clone(),
                 is_call,
                 tap,
             },
@@ -387,13 +417,15 @@ impl Outgoing {
         let Source::Frame {
             link,
             exchange,
+            frame,
             tap,
             ..
         } = &self.source
         else {
             return Ok(self.take_bytes());
         };
-        let frame = link.begin_write(*exchange).ok_or(Withdrawn)?;
+        let begun = link.begin_write_of(*exchange, frame);
+        let frame = begun.ok_or(Withdrawn)?;
         if let Some(tap) = tap {
             fenced("tap", || tap(Passed::Out, &frame));
         }

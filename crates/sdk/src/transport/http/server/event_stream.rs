@@ -56,7 +56,7 @@ impl EventStreams {
 /// GET: opens a connection. Its first event tells where to post.
 pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Result<Response<Body>, Refusal> {
     let principal: Option<Principal> = parts.extensions.get().cloned();
-    let link = shared.pipe_link(principal.clone());
+    let link = shared.event_stream_link(principal.clone());
     let id = {
         let mut open = shared.event_streams.lock();
         if open.len() >= shared.options.sessions {

@@ -48,7 +48,7 @@ pub(super) struct Shared {
 struct Configs {
     modern: Arc<Config>,
     legacy: Arc<Config>,
-    pipe: Arc<Config>,
+    event_stream: Arc<Config>,
     /// For POSTs of legacy clients without a session, by revision.
     alone: HashMap<ProtocolVersion, Arc<Config>>,
 }
@@ -77,7 +77,7 @@ impl Shared {
                 alone: alone.collect(),
                 modern: Arc::new(config.clone()),
                 legacy: Arc::new(config.clone()),
-                pipe: Arc::new(server.config(Wire::Pipe)),
+                event_stream: Arc::new(server.config(Wire::EventStream)),
             },
             in_flight: Arc::new(Semaphore::new(options.in_flight)),
             listens: Arc::new(Semaphore::new(config.limits.listens)),
@@ -121,8 +121,8 @@ impl Shared {
     }
 
     /// The link of an event stream of 2024-11-05.
-    pub(super) fn pipe_link(&self, principal: Option<Principal>) -> Arc<Link> {
-        self.link(&self.configs.pipe, None, principal)
+    pub(super) fn event_stream_link(&self, principal: Option<Principal>) -> Arc<Link> {
+        self.link(&self.configs.event_stream, None, principal)
     }
 
     fn link(
