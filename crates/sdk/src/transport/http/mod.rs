@@ -2,6 +2,7 @@
 
 #[cfg(feature = "client")]
 pub(crate) mod client;
+#[cfg(feature = "client")]
 mod executor;
 mod headers;
 pub(crate) mod mirrored;

@@ -4,6 +4,8 @@ mod client;
 mod disconnects;
 mod door;
 mod giving_up;
+mod frames;
+mod idle;
 mod limits;
 mod listens;
 mod sessions;

@@ -184,7 +184,9 @@ impl Endpoint {
         self
     }
 
-    /// How long the headers and the body of a request may take.
+    /// How long the headers and the body of a request may take. The first is also how long a
+    /// connection may be open without a request: from its beginning, and from the end of the last
+    /// one.
     pub fn read_timeouts(mut self, headers: Duration, body: Duration) -> Self {
         self.options.header_within = bearable(headers);
         self.options.body_within = bearable(body);

@@ -20,10 +20,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::super::executor::Tracked;
 use super::connection::{Impatient, Version, recognise};
 use super::endpoint::{Endpoint, Options};
 use super::service::HttpService;
+use super::streams::Streams;
 use crate::server::Server;
 
 /// After a shutdown, connections get so long to end by themselves.
@@ -218,7 +218,7 @@ impl Accepting {
     fn begin(&self, stream: TcpStream, place: Option<OwnedSemaphorePermit>) {
         let (stop, gone) = (self.stop.clone(), self.gone.child_token());
         let service = self.service.on_connection(gone.clone());
-        let executor = Tracked(self.connections.clone());
+        let streams = Streams::new(self.connections.clone());
         prepare(&stream);
         #[cfg(feature = "tls")]
         let tls = self.tls.clone();
@@ -227,9 +227,9 @@ impl Accepting {
             if let Some(tls) = tls {
                 let within = service.shared().options.header_within;
                 let secured = tokio::time::timeout(within, tls.accept(stream)).await??;
-                return carry(secured, service, stop, executor).await;
+                return carry(secured, service, stop, streams).await;
             }
-            carry(stream, service, stop, executor).await
+            carry(stream, service, stop, streams).await
         };
         self.connections.spawn(async move {
             let _place = place;
@@ -266,7 +266,7 @@ async fn carry<S>(
     io: S,
     service: HttpService,
     stop: CancellationToken,
-    executor: Tracked,
+    streams: Streams,
 ) -> Result<(), Failure>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -295,14 +295,23 @@ where
             Ok(connection.await?)
         }
         Version::Http2 => {
-            let connection = http2(&options, executor).serve_connection(io, answer);
+            let connection = http2(&options, streams.clone()).serve_connection(io, answer);
             let mut connection = pin!(connection);
+            // A connection without a stream has as long for its next request as one of HTTP/1.1.
             tokio::select! {
                 biased;
                 ended = connection.as_mut() => return Ok(ended?),
-                () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+                () = stop.cancelled() => {}
+                () = streams.idle(options.header_within) => {}
             }
-            Ok(connection.await?)
+            connection.as_mut().graceful_shutdown();
+            // What was asked in the meantime is answered. But whether the other side has heard of
+            // the end, only it can say: one that does not is not waited for.
+            tokio::select! {
+                biased;
+                ended = connection.as_mut() => Ok(ended?),
+                () = streams.idle(options.header_within) => Ok(()),
+            }
         }
     }
 }
@@ -320,16 +329,16 @@ fn http1(options: &Options) -> http1::Builder {
     http
 }
 
-fn http2(options: &Options, executor: Tracked) -> http2::Builder<Tracked> {
-    let mut http = http2::Builder::new(executor);
+fn http2(options: &Options, streams: Streams) -> http2::Builder<Streams> {
+    let mut http = http2::Builder::new(streams);
     let header_bytes = u32::try_from(options.header_bytes).unwrap_or(u32::MAX);
     // Twice as many streams as handlers, so that one too many is told so.
-    let streams = options.in_flight_per_connection.saturating_mul(2);
+    let most = options.in_flight_per_connection.saturating_mul(2);
     http.timer(TokioTimer::new())
         .keep_alive_interval(options.keep_alive)
         .keep_alive_timeout(options.keep_alive)
         .max_header_list_size(header_bytes)
         .max_send_buf_size(64 << 10)
-        .max_concurrent_streams(u32::try_from(streams).unwrap_or(u32::MAX));
+        .max_concurrent_streams(u32::try_from(most).unwrap_or(u32::MAX));
     http
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   listener  connections, each with its limits
+//!   streams   HTTP/2: the streams of one connection
 //!   service   which era a request is of: what the message says decides
 //!   door      who asks, under which name, with what kind of body
 //!   exchange  modern: a POST by itself
@@ -25,6 +26,7 @@ mod said;
 mod service;
 mod session;
 mod shared;
+mod streams;
 #[cfg(feature = "tls")]
 mod tls;
 
