@@ -74,6 +74,9 @@ impl Frames {
         settings.extend(window.to_be_bytes());
         frames.write(SETTINGS, 0, 0, &settings).await;
         frames.open_window(0, i32::MAX as u32 - 65_535).await;
+        // From here on the server takes as much as it says in its settings.
+        while frames.take().await.unwrap().kind != SETTINGS {}
+        frames.write(SETTINGS, ACK, 0, &[]).await;
         frames
     }
 

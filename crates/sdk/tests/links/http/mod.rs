@@ -11,6 +11,7 @@ mod listens;
 mod sessions;
 mod streams;
 mod tls;
+mod unread;
 
 use std::future::pending;
 use std::net::SocketAddr;

@@ -170,30 +170,3 @@ async fn bounded_a_flood_of_resets_never_raises_the_number_of_handlers_over_its_
     })
     .await;
 }
-
-/// It opens streams and lets nothing come: on HTTP/2 that leaves no trace on the socket.
-#[tokio::test]
-async fn bounded_a_stream_that_is_never_read_ends_its_connection() {
-    let server = Running::with(|it| it.write_stall(Duration::from_millis(300))).await;
-    let stream = tokio::net::TcpStream::connect(server.address())
-        .await
-        .unwrap();
-    let io = TokioIo::new(stream);
-    let mut http = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
-    http.initial_stream_window_size(0);
-    let (mut sender, connection) = http.handshake::<_, Full<Bytes>>(io).await.unwrap();
-    let connection = tokio::spawn(connection);
-    let echo = call(&server, "echo", json!({ "text": "x".repeat(100_000) }));
-    let response = sender.send_request(echo).await.unwrap();
-    let closed = tokio::time::timeout(Duration::from_secs(10), connection);
-    assert!(closed.await.is_ok(), "it should be closed");
-    drop(response);
-    // Others are not affected.
-    let (mut sender, _connection) = connect(&server).await;
-    let echo = call(&server, "echo", json!({ "text": "hi" }));
-    assert!(
-        text(sender.send_request(echo).await.unwrap())
-            .await
-            .contains("hi")
-    );
-}

@@ -2,18 +2,16 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use belay_protocol::framing::SseEvent;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
-use tokio_util::sync::CancellationToken;
 
 use super::events::Numbering;
-use super::patience::{Patience, Waiting};
+use super::streams;
 use crate::driver::{Carried, Turn};
 
 /// What a server answers with.
@@ -25,8 +23,8 @@ use crate::driver::{Carried, Turn};
 #[derive(Debug)]
 pub struct Body {
     kind: Kind,
-    /// Sees to it that somebody takes what there is to take.
-    stall: Option<Stall>,
+    /// What is left of a message that is handed out in pieces.
+    rest: Bytes,
 }
 
 #[derive(Debug)]
@@ -37,13 +35,8 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Self {
-        Self { kind, stall: None }
-    }
-
-    /// Watches over it from now on.
-    pub(super) fn watched(mut self, stall: Stall) -> Self {
-        self.stall = Some(stall);
-        self
+        let rest = Bytes::new();
+        Self { kind, rest }
     }
 
     pub(super) fn empty() -> Self {
@@ -67,25 +60,35 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let polled = match &mut self.kind {
-            Kind::Full(bytes) => Poll::Ready(bytes.take()),
-            Kind::Events(events) => events.poll_next(cx),
-        };
-        if let Some(stall) = &mut self.stall {
-            // What is handed out has to be taken; while there is nothing, nobody stalls but we.
-            stall.set(matches!(polled, Poll::Ready(Some(_))));
+        if self.rest.is_empty() {
+            let next = match &mut self.kind {
+                Kind::Full(bytes) => Poll::Ready(bytes.take()),
+                Kind::Events(events) => events.poll_next(cx),
+            };
+            match next {
+                Poll::Ready(Some(message)) => self.rest = message,
+                // While there is nothing to take, nobody stalls but we.
+                Poll::Ready(None) | Poll::Pending => {
+                    streams::nothing_handed_out();
+                    return next.map(|_| None);
+                }
+            }
         }
-        polled.map(|data| data.map(|data| Ok(Frame::data(data))))
+        let data = match streams::piece_handed_out() {
+            true => next_piece(&mut self.rest),
+            false => std::mem::take(&mut self.rest),
+        };
+        Poll::Ready(Some(Ok(Frame::data(data))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.kind, Kind::Full(None))
+        self.rest.is_empty() && matches!(self.kind, Kind::Full(None))
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Full(bytes) => {
-                let length = bytes.as_ref().map_or(0, Bytes::len);
+                let length = self.rest.len() + bytes.as_ref().map_or(0, Bytes::len);
                 SizeHint::with_exact(u64::try_from(length).unwrap_or(u64::MAX))
             }
             Kind::Events(_) => SizeHint::default(),
@@ -93,45 +96,20 @@ impl http_body::Body for Body {
     }
 }
 
-/// Closes a connection of which somebody takes a stream, and then nothing from it (**bounded**). On
-/// HTTP/2 the socket itself tells nothing of that.
-pub(super) struct Stall {
-    patience: Arc<Patience>,
-    closes: Arc<Closes>,
-    waits: Option<Waiting>,
-}
+/// The largest piece of a message on HTTP/2: what goes into one frame.
+const PIECE: usize = 16 << 10;
 
-impl Stall {
-    /// Begins to watch: as long as nobody asks for what there is, nobody takes it.
-    pub(super) fn new(patience: Arc<Patience>, connection: CancellationToken) -> Self {
-        let mut stall = Self {
-            patience,
-            closes: Arc::new(Closes(connection)),
-            waits: None,
-        };
-        stall.set(true);
-        stall
-    }
+/// A message up to this length is not worth another frame.
+const SMALL: usize = 1 << 10;
 
-    fn set(&mut self, waits: bool) {
-        let wait = || self.patience.wait_with(Waker::from(self.closes.clone()));
-        self.waits = waits.then(wait);
-    }
-}
-
-impl std::fmt::Debug for Stall {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Stall")
-    }
-}
-
-/// What is woken when patience is over.
-struct Closes(CancellationToken);
-
-impl Wake for Closes {
-    fn wake(self: Arc<Self>) {
-        tracing::debug!("a connection was closed of which a stream is not read (bounded)");
-        self.0.cancel();
+/// As soon as a stream may be sent one byte, hyper gives a whole piece to h2; and after the last one
+/// it has done with the stream, and nobody watches what is left of it in h2's buffers. So pieces are
+/// no longer than a frame, and the last one is short: when that is taken, there was room for all
+/// that came before it.
+fn next_piece(rest: &mut Bytes) -> Bytes {
+    match rest.len() {
+        0..=SMALL => std::mem::take(rest),
+        length => rest.split_to(PIECE.min(length - 1)),
     }
 }
 
@@ -281,5 +259,32 @@ impl KeepAlive {
         self.next = (self.next * 2).min(self.longest);
         timer.as_mut().reset(Instant::now() + self.next);
         Poll::Ready(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_a_message_and_the_last_one_is_short() {
+        for length in [
+            1,
+            SMALL,
+            SMALL + 1,
+            PIECE,
+            PIECE + 1,
+            PIECE + SMALL,
+            5 * PIECE,
+        ] {
+            let message = Bytes::from(vec![7; length]);
+            let (mut rest, mut pieces) = (message.clone(), Vec::new());
+            while !rest.is_empty() {
+                pieces.push(next_piece(&mut rest));
+            }
+            assert_eq!(pieces.concat(), message, "{length}");
+            assert!(pieces.iter().all(|piece| piece.len() <= PIECE), "{length}");
+            assert!(pieces.last().unwrap().len() <= SMALL, "{length}");
+        }
     }
 }

@@ -193,7 +193,8 @@ impl Endpoint {
         self
     }
 
-    /// After how long a connection is closed whose other side reads nothing.
+    /// After how long a connection is closed whose other side reads nothing. On HTTP/2 a stream that
+    /// nobody reads is reset after the same time, and the others on its connection go on.
     pub fn write_stall(mut self, span: Duration) -> Self {
         self.options.write_stall = bearable(span);
         self

@@ -217,8 +217,9 @@ impl Accepting {
 
     fn begin(&self, stream: TcpStream, place: Option<OwnedSemaphorePermit>) {
         let (stop, gone) = (self.stop.clone(), self.gone.child_token());
-        let service = self.service.on_connection(gone.clone());
-        let streams = Streams::new(self.connections.clone());
+        let service = self.service.on_connection();
+        let write_stall = service.shared().options.write_stall;
+        let streams = Streams::new(self.connections.clone(), write_stall);
         prepare(&stream);
         #[cfg(feature = "tls")]
         let tls = self.tls.clone();

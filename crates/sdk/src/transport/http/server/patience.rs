@@ -51,16 +51,8 @@ impl Patience {
 
     /// Waits, from now on.
     pub(super) fn wait(self: &Arc<Self>) -> Waiting {
-        self.wait_as(None)
-    }
-
-    /// The same for somebody who will not ask, but be woken.
-    pub(super) fn wait_with(self: &Arc<Self>, waker: Waker) -> Waiting {
-        self.wait_as(Some(waker))
-    }
-
-    fn wait_as(self: &Arc<Self>, waker: Option<Waker>) -> Waiting {
         let over = self.span.is_zero();
+        let waker = None;
         let slot = Arc::new(Slot::new(State { over, waker }));
         // What is too far away to be told will not come.
         let Some(due) = Instant::now().checked_add(self.span).filter(|_| !over) else {

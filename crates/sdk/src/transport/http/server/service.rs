@@ -14,12 +14,11 @@ use belay_protocol::types::{Era, ProtocolVersion, Request as _};
 use bytes::{Buf, Bytes};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 
 use super::super::headers;
-use super::body::{Body, Stall};
+use super::body::Body;
 use super::refusal::Refusal;
 use super::said::{Kind, Said, check_modern, check_version, is_initialize};
 use super::shared::{Owner, Shared};
@@ -42,8 +41,6 @@ pub struct HttpService {
 struct Connection {
     /// What limits its handlers.
     gate: Arc<Semaphore>,
-    /// What closes it.
-    closes: CancellationToken,
 }
 
 impl HttpService {
@@ -55,12 +52,12 @@ impl HttpService {
     }
 
     /// The same server, for one connection.
-    pub(super) fn on_connection(&self, closes: CancellationToken) -> Self {
+    pub(super) fn on_connection(&self) -> Self {
         let limit = self.shared().options.in_flight_per_connection;
         let gate = Arc::new(Semaphore::new(limit));
         Self {
             owner: self.owner.clone(),
-            connection: Some(Connection { gate, closes }),
+            connection: Some(Connection { gate }),
         }
     }
 
@@ -125,18 +122,9 @@ impl HttpService {
         B::Data: Buf,
     {
         let (parts, body) = request.into_parts();
-        let response = match self.route(&parts, body).await {
+        match self.route(&parts, body).await {
             Ok(response) => response,
             Err(refusal) => refusal.into(),
-        };
-        match &self.connection {
-            // The socket says when nobody reads, but not of a stream among many.
-            Some(connection) if parts.version == Version::HTTP_2 => {
-                let stalls = self.shared().stalls.clone();
-                let stall = Stall::new(stalls, connection.closes.clone());
-                response.map(|body| body.watched(stall))
-            }
-            _ => response,
         }
     }
 

@@ -32,8 +32,6 @@ pub(super) struct Shared {
     pub(super) tasks: TaskTracker,
     /// When an answer becomes a stream.
     pub(super) patience: Arc<Patience>,
-    /// When a stream that nobody reads ends its connection.
-    pub(super) stalls: Arc<Patience>,
     /// Bytes of bodies that are being read.
     pub(super) reading: Reading,
     /// What engines are told, made once.
@@ -69,7 +67,6 @@ impl Shared {
         let tasks = TaskTracker::new();
         Arc::new(Self {
             patience: Patience::new(options.head_after, tasks.clone()),
-            stalls: Patience::new(options.write_stall, tasks.clone()),
             reading: Reading::new(options.reading_bytes),
             tasks,
             app: server.app(),

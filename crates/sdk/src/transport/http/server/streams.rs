@@ -1,20 +1,63 @@
-//! The streams of one HTTP/2 connection.
+//! The streams of one HTTP/2 connection: whether any is open, and whether somebody reads them.
 //!
-//! hyper runs each stream as a task of its own, on the executor that it is given: that is where they
-//! are counted.
+//! hyper runs each stream (a request, then the body of its answer) as a task of its own, on the
+//! executor that it is given. That is the only place where a single stream can be ended from
+//! outside: while its window is closed, hyper waits for that window and does not ask the body for
+//! more, so a body cannot end with an error. But when its task is dropped, so is h2's handle of
+//! the stream, and a stream whose handle is dropped before its end is reset (`CANCEL`). The others
+//! know nothing of it.
 
-use std::future::Future;
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, ready};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::task::TaskTracker;
+
+tokio::task_local! {
+    /// What the body of this stream has handed out. A body does not know which stream it is written
+    /// on, but it is asked for its pieces within the task of that stream.
+    static HANDED_OUT: Cell<HandedOut>;
+}
+
+/// The pieces of a body that were handed out.
+#[derive(Clone, Copy, Default)]
+struct HandedOut {
+    pieces: u64,
+    /// Nobody has asked for more after the last of them.
+    waits: bool,
+}
+
+/// Notes that the body of this stream has handed out a piece. False if it is not written on a stream
+/// of HTTP/2, or on one that somebody else runs.
+pub(super) fn piece_handed_out() -> bool {
+    let noted = HANDED_OUT.try_with(|handed_out| {
+        let pieces = handed_out.get().pieces + 1;
+        let waits = true;
+        handed_out.set(HandedOut { pieces, waits });
+    });
+    noted.is_ok()
+}
+
+/// Notes that the body of this stream was asked for more, and has nothing to hand out.
+pub(super) fn nothing_handed_out() {
+    // Elsewhere nobody waits for pieces.
+    let _ = HANDED_OUT.try_with(|handed_out| {
+        let pieces = handed_out.get().pieces;
+        let waits = false;
+        handed_out.set(HandedOut { pieces, waits });
+    });
+}
 
 /// Runs the streams of one connection.
 #[derive(Clone)]
 pub(super) struct Streams {
     tasks: TaskTracker,
+    write_stall: Duration,
     usage: Arc<Usage>,
 }
 
@@ -25,13 +68,14 @@ struct Usage {
 }
 
 impl Streams {
-    pub(super) fn new(tasks: TaskTracker) -> Self {
+    pub(super) fn new(tasks: TaskTracker, write_stall: Duration) -> Self {
         let usage = Usage {
             open: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
         };
         Self {
             tasks,
+            write_stall,
             usage: Arc::new(usage),
         }
     }
@@ -66,11 +110,40 @@ where
 {
     fn execute(&self, stream: F) {
         let open = Open::new(&self.usage);
+        let watched = while_it_is_read(stream, self.write_stall);
+        let watched = HANDED_OUT.scope(Cell::default(), watched);
         self.tasks.spawn(async move {
             let _open = open;
-            stream.await
+            watched.await;
         });
     }
+}
+
+/// Runs a stream to its end; or drops it, if nobody takes what its body has handed out.
+///
+/// The timer is set only while something waits for the other side, which is seldom.
+async fn while_it_is_read(stream: impl Future, write_stall: Duration) {
+    let mut stream = pin!(stream);
+    let mut stalled: Option<(u64, Pin<Box<Sleep>>)> = None;
+    poll_fn(|cx| {
+        if stream.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        let HandedOut { pieces, waits } = HANDED_OUT.with(Cell::get);
+        if !waits {
+            stalled = None;
+            return Poll::Pending;
+        }
+        // Another piece than the last time: that one was taken.
+        let stalled = match &mut stalled {
+            Some((waiting, timer)) if *waiting == pieces => timer,
+            other => &mut other.insert((pieces, Box::pin(sleep(write_stall)))).1,
+        };
+        ready!(stalled.as_mut().poll(cx));
+        tracing::debug!("a stream was reset that nobody reads (bounded)");
+        Poll::Ready(())
+    })
+    .await;
 }
 
 /// A stream that is open.
