@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use belay::engine::{Clock, End, Mode, Sent};
 use belay::types::CallToolResult;
 use belay::{Client, ClientBuilder, InFlight, Passed};
-use belay_testkit::check;
+use belay_testkit::{RawHttp, check};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -586,4 +586,28 @@ async fn orderly_close_a_blocking_handler_does_not_keep_the_process_alive() {
     assert!(server.child.wait().await.unwrap().success());
     assert!(since.elapsed() < Duration::from_secs(20));
     drop((block, hang));
+}
+
+#[tokio::test]
+async fn allow_origin_lets_pages_of_that_origin_in_and_no_others() {
+    let server = HttpServer::with(&["--allow-origin", "https://app.example"]).await;
+    let shown_to = "access-control-allow-origin";
+    for (origin, asked, answered) in [
+        ("https://app.example", 204, 200),
+        ("https://evil.example", 403, 403),
+    ] {
+        let mut http = RawHttp::connect(server.address.parse().unwrap()).await;
+        http.set("Origin", origin);
+        http.set("Access-Control-Request-Method", "POST");
+        http.set("Access-Control-Request-Headers", "content-type,mcp-method");
+        http.send("OPTIONS", b"").await;
+        let answer = http.answer().await;
+        let shown = (asked == 204).then_some(origin);
+        assert_eq!((answer.status, answer.header(shown_to)), (asked, shown));
+        http.set("Access-Control-Request-Method", None);
+        http.set("Access-Control-Request-Headers", None);
+        http.call(1, "echo", json!({ "text": "hi" })).await;
+        let answer = http.answer().await;
+        assert_eq!((answer.status, answer.header(shown_to)), (answered, shown));
+    }
 }

@@ -29,6 +29,10 @@
 //! # }
 //! ```
 //!
+//! Pages in a browser may speak to it if they are of one of its own names, or of an origin that was
+//! allowed: browsers are told so, before a page asks and with every answer (CORS). All other pages are
+//! refused with 403.
+//!
 //! `Endpoint::service` is the same for a router that somebody else runs, of hyper's or axum's.
 //!
 //! # Clients

@@ -16,6 +16,9 @@ pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// Where a stream broke.
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
+/// How the names of those headers begin that repeat arguments of tools. Modern only.
+pub(crate) const PARAM_PREFIX: &str = "mcp-param-";
+
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 pub(crate) const BOTH: HeaderValue =

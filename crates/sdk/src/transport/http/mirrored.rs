@@ -114,7 +114,7 @@ impl Mirrored {
     ) -> Result<(), String> {
         let argument = path.join(".");
         let name = name.as_str().unwrap_or_default();
-        let header = format!("mcp-param-{}", name.to_ascii_lowercase());
+        let header = format!("{}{}", headers::PARAM_PREFIX, name.to_ascii_lowercase());
         let header: Option<HeaderName> = header.parse().ok();
         let Some(header) = header.filter(|_| !name.is_empty()) else {
             return Err(format!(

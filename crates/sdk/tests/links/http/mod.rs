@@ -1,6 +1,7 @@
 //! HTTP, on real sockets.
 
 mod client;
+mod cors;
 mod disconnects;
 mod door;
 mod giving_up;

@@ -114,7 +114,10 @@ impl Endpoint {
     }
 
     /// Lets pages of this origin speak to it, such as `https://app.example.com`. Those of its own
-    /// names always may.
+    /// names always may; those of any other are refused with 403.
+    ///
+    /// Browsers are told so: what they ask beforehand is answered, and pages of these origins can
+    /// read every answer (CORS). A layer in front of the service need not do that.
     pub fn allow_origin(mut self, origin: &str) -> Self {
         self.options.names.allow_origin(origin);
         self

@@ -5,6 +5,7 @@
 //!   streams   HTTP/2: the streams of one connection
 //!   service   which era a request is of: what the message says decides
 //!   door      who asks, under which name, with what kind of body
+//!   cors      what browsers are told, so that pages can ask
 //!   exchange  modern: a POST by itself
 //!   session   legacy: POSTs, a GET stream, streams that are resumed
 //!   event_stream   2024-11-05: one stream down, POSTs up
@@ -13,6 +14,7 @@
 
 mod body;
 mod connection;
+mod cors;
 mod door;
 mod endpoint;
 mod event_stream;

@@ -12,7 +12,7 @@ use belay_protocol::jsonrpc::{self, DecodeError, DecodeFault, Message};
 use belay_protocol::types::modern::Listen;
 use belay_protocol::types::{Era, ProtocolVersion, Request as _};
 use bytes::{Buf, Bytes};
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
@@ -22,7 +22,7 @@ use super::body::Body;
 use super::refusal::Refusal;
 use super::said::{Kind, Said, check_modern, check_version, is_initialize};
 use super::shared::{Owner, Shared};
-use super::{door, event_stream, exchange, session};
+use super::{cors, door, event_stream, exchange, session};
 use crate::Principal;
 
 /// A server as a service of hyper's or axum's: cheap to clone, and all clones are the same server.
@@ -122,10 +122,18 @@ impl HttpService {
         B::Data: Buf,
     {
         let (parts, body) = request.into_parts();
-        match self.route(&parts, body).await {
+        if let Err(refusal) = self.shared().options.names.check(&parts) {
+            return refusal.into();
+        }
+        let mut response = match self.route(&parts, body).await {
             Ok(response) => response,
             Err(refusal) => refusal.into(),
+        };
+        // The check above has let it pass, so it is allowed.
+        if let Some(origin) = parts.headers.get(ORIGIN) {
+            cors::allow_origin(origin, response.headers_mut());
         }
+        response
     }
 
     async fn route<B>(&self, parts: &Parts, body: B) -> Result<Response<Body>, Refusal>
@@ -134,8 +142,11 @@ impl HttpService {
         B::Data: Buf,
     {
         let options = &self.shared().options;
-        options.names.check(parts)?;
         let path = parts.uri.path();
+        if cors::is_preflight(parts) {
+            let methods = self.methods_at(path).ok_or_else(|| nothing_at(path))?;
+            return Ok(cors::preflight(&parts.headers, methods));
+        }
         if options.observed && parts.method == Method::GET {
             match path {
                 "/healthz" => return Ok(self.health()),
@@ -150,8 +161,7 @@ impl HttpService {
             return self.message(parts, body).await;
         }
         if options.path.as_deref().is_some_and(|served| served != path) {
-            let problem = format!("there is nothing at {path}");
-            return Err(Refusal::new(StatusCode::NOT_FOUND, problem));
+            return Err(nothing_at(path));
         }
         match parts.method {
             Method::POST => self.post(parts, body).await,
@@ -220,6 +230,20 @@ impl HttpService {
             reading,
         )
         .await
+    }
+
+    /// Which methods are served at a path.
+    fn methods_at(&self, path: &str) -> Option<&'static str> {
+        let options = &self.shared().options;
+        match path {
+            "/healthz" | "/metrics" if options.observed => Some("GET"),
+            _ if options.sse && path.ends_with(event_stream::STREAM) => Some("GET"),
+            _ if options.sse && path.ends_with(event_stream::MESSAGES) => Some("POST"),
+            _ if options.path.as_deref().is_none_or(|served| served == path) => {
+                Some(self.allowed())
+            }
+            _ => None,
+        }
     }
 
     fn allowed(&self) -> &'static str {
@@ -323,6 +347,11 @@ impl HttpService {
 
 /// So many messages may come in one batch.
 const BATCH: usize = 100;
+
+fn nothing_at(path: &str) -> Refusal {
+    let problem = format!("there is nothing at {path}");
+    Refusal::new(StatusCode::NOT_FOUND, problem)
+}
 
 fn plain(status: StatusCode, text: String) -> Response<Body> {
     let mut response = Response::new(Body::full(text.into()));
