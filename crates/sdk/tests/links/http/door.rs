@@ -399,3 +399,54 @@ async fn bad_json_other_methods_and_other_paths() {
         .await;
     assert_eq!(http.answer().await.status, 200);
 }
+
+/// What hyper takes for chunked is chunked only, or it is not read.
+#[tokio::test]
+async fn a_transfer_coding_that_is_not_known_is_refused() {
+    let server = Running::start().await;
+    for (codings, status) in [
+        (&["chunked"][..], 200),
+        (&["Chunked"], 200),
+        (&["gzip, chunked"], 501),
+        (&["gzip", "chunked"], 501),
+        (&["chunked, chunked"], 501),
+        (&["identity, chunked"], 501),
+    ] {
+        let mut http = server.raw().await;
+        let body = echo(1).to_string();
+        let mut request = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\
+                           Content-Type: application/json\r\nMcp-Method: tools/call\r\n\
+                           Mcp-Name: echo\r\nMCP-Protocol-Version: 2026-07-28\r\n"
+            .to_owned();
+        for coding in codings {
+            request.push_str(&format!("Transfer-Encoding: {coding}\r\n"));
+        }
+        request.push_str(&format!("\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len()));
+        http.bytes(request.as_bytes()).await;
+        assert_eq!(http.answer().await.status, status, "{codings:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_expectation_that_is_not_known_is_refused() {
+    let server = Running::start().await;
+    for (expected, status) in [
+        ("100-continue", 200),
+        ("100-Continue", 200),
+        ("200-maybe", 417),
+        ("100-continue, 200-maybe", 417),
+        ("", 417),
+    ] {
+        let mut http = server.raw().await;
+        http.set("Expect", expected);
+        http.set("MCP-Protocol-Version", "2026-07-28");
+        http.set("Mcp-Method", "tools/call");
+        http.set("Mcp-Name", "echo");
+        http.post(&echo(1)).await;
+        let mut answer = http.answer().await;
+        if answer.status == 100 {
+            answer = http.answer().await;
+        }
+        assert_eq!(answer.status, status, "{expected}");
+    }
+}

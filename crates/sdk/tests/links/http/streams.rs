@@ -170,3 +170,18 @@ async fn bounded_a_flood_of_resets_never_raises_the_number_of_handlers_over_its_
     })
     .await;
 }
+
+#[tokio::test]
+async fn headers_are_counted() {
+    let server = Running::start().await;
+    let (mut sender, _connection) = connect(&server).await;
+    for (more, status) in [(50, 200), (60, 431), (300, 431)] {
+        let mut request = call(&server, "echo", json!({ "text": "hi" }));
+        for number in 0..more {
+            let name = http::HeaderName::try_from(format!("x-{number}")).unwrap();
+            request.headers_mut().insert(name, "x".parse().unwrap());
+        }
+        let response = sender.send_request(request).await.unwrap();
+        assert_eq!(response.status(), status, "{more}");
+    }
+}

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HOST, ORIGIN};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, ORIGIN, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
@@ -162,6 +162,29 @@ impl<'a> Authority<'a> {
         let same = self.host.eq_ignore_ascii_case(other.host);
         same && (self.port.is_none() || self.port == other.port)
     }
+}
+
+/// What hyper leaves to others: it counts headers on HTTP/1.1 only, reads whatever ends in `chunked`
+/// as if it were that alone, and passes over what it is not expected to do.
+pub(super) fn check_headers(headers: &HeaderMap, most: usize) -> Result<(), Refusal> {
+    if headers.len() > most {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        let problem = format!("there are more than {most} headers");
+        return Err(Refusal::new(status, problem));
+    }
+    let is = |header, known: &str| match single(headers, header) {
+        Ok(value) => value.is_none_or(|value| value.eq_ignore_ascii_case(known)),
+        Err(_) => false,
+    };
+    if !is(&TRANSFER_ENCODING, "chunked") {
+        let problem = "of transfer codings only `chunked` is known, once";
+        return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, problem));
+    }
+    if !is(&EXPECT, "100-continue") {
+        let problem = "of expectations only `100-continue` is known, once";
+        return Err(Refusal::new(StatusCode::EXPECTATION_FAILED, problem));
+    }
+    Ok(())
 }
 
 /// What is posted must be JSON: a page cannot send that to a foreign server without asking first.

@@ -38,9 +38,9 @@ impl Refusal {
                 Some((RETRY_AFTER, SOON))
             }
             // What is left of the body would be taken for the next request.
-            StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
-                Some((CONNECTION, HeaderValue::from_static("close")))
-            }
+            StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::REQUEST_TIMEOUT
+            | StatusCode::NOT_IMPLEMENTED => Some((CONNECTION, HeaderValue::from_static("close"))),
             _ => None,
         };
         Self(Box::new(Inner {

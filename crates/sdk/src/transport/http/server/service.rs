@@ -142,6 +142,7 @@ impl HttpService {
         B::Data: Buf,
     {
         let options = &self.shared().options;
+        door::check_headers(&parts.headers, options.headers)?;
         let path = parts.uri.path();
         if cors::is_preflight(parts) {
             let methods = self.methods_at(path).ok_or_else(|| nothing_at(path))?;
