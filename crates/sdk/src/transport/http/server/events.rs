@@ -1,6 +1,6 @@
 //! What was said on the streams of legacy sessions, so that one that broke can be resumed.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -65,20 +65,29 @@ pub struct MemoryEvents {
 #[derive(Default, Debug)]
 struct Kept {
     sessions: HashMap<Arc<str>, HashMap<u64, Stream>>,
-    /// Which to drop next. What is named here may be gone already.
-    oldest: VecDeque<(Instant, Arc<str>, u64)>,
+    /// Where each event is, oldest first: one entry for each that is kept, and no other.
+    oldest: BTreeMap<u64, Entry>,
+    /// How many there were.
+    last: u64,
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    since: Instant,
+    session: Arc<str>,
+    stream: u64,
 }
 
 /// What keeping an event takes besides its bytes.
 const OVERHEAD: usize = 128;
 
-#[derive(Debug)]
+#[derive(Default, Debug)]
 struct Stream {
-    session: Arc<str>,
     /// How many were dropped.
     dropped: u64,
-    events: VecDeque<Bytes>,
+    /// Each with its place in the index.
+    events: VecDeque<(u64, Bytes)>,
     /// No more will come.
     over: bool,
 }
@@ -102,25 +111,8 @@ impl EventStore for MemoryEvents {
     fn append(&self, stream: StreamId<'_>, event: &Bytes) -> u64 {
         let now = Instant::now();
         let mut kept = self.kept();
-        kept.bytes += event.len() + OVERHEAD;
-        let known = kept.sessions.get_key_value(stream.session);
-        let session = known.map_or_else(|| stream.session.into(), |(known, _)| known.clone());
-        let streams = kept.sessions.entry(session.clone()).or_default();
-        let events = streams.entry(stream.number).or_insert_with(|| Stream {
-            session: session.clone(),
-            dropped: 0,
-            events: VecDeque::new(),
-            over: false,
-        });
-        events.events.push_back(event.clone());
-        let number = events.dropped + events.events.len() as u64;
-        kept.oldest.push_back((now, session, stream.number));
-        while kept.bytes > self.limit
-            || kept
-                .oldest
-                .front()
-                .is_some_and(|(since, ..)| now.duration_since(*since) > self.span)
-        {
+        let number = kept.append(now, stream, event.clone());
+        while kept.bytes > self.limit || kept.oldest_age(now) > Some(self.span) {
             kept.drop_oldest();
         }
         number
@@ -129,13 +121,14 @@ impl EventStore for MemoryEvents {
     fn after(&self, stream: StreamId<'_>, number: u64) -> Option<Vec<Bytes>> {
         let kept = self.kept();
         let session = kept.sessions.get(stream.session);
-        let Some(events) = session.and_then(|streams| streams.get(&stream.number)) else {
+        let Some(stream) = session.and_then(|streams| streams.get(&stream.number)) else {
             // Nothing was said on it yet.
             return (number == 0).then(Vec::new);
         };
-        let skip = number.checked_sub(events.dropped)?;
+        let skip = number.checked_sub(stream.dropped)?;
         let skip = usize::try_from(skip).ok()?;
-        (skip <= events.events.len()).then(|| events.events.iter().skip(skip).cloned().collect())
+        let events = stream.events.iter().map(|(_, event)| event);
+        (skip <= stream.events.len()).then(|| events.skip(skip).cloned().collect())
     }
 
     fn over(&self, stream: StreamId<'_>) {
@@ -149,33 +142,55 @@ impl EventStore for MemoryEvents {
 
     fn forget(&self, session: &str) {
         let mut kept = self.kept();
-        if let Some(streams) = kept.sessions.remove(session) {
-            kept.bytes -= streams.values().map(Stream::bytes).sum::<usize>();
+        let streams = kept.sessions.remove(session).unwrap_or_default();
+        for (place, event) in streams.into_values().flat_map(|stream| stream.events) {
+            kept.oldest.remove(&place);
+            kept.bytes -= event.len() + OVERHEAD;
         }
     }
 }
 
-impl Stream {
-    fn bytes(&self) -> usize {
-        let events = self.events.iter().map(|event| event.len() + OVERHEAD);
-        events.sum()
-    }
-}
-
 impl Kept {
+    fn append(&mut self, now: Instant, stream: StreamId<'_>, event: Bytes) -> u64 {
+        let known = self.sessions.get_key_value(stream.session);
+        let session = known.map_or_else(|| stream.session.into(), |(known, _)| known.clone());
+        let streams = self.sessions.entry(session.clone()).or_default();
+        let events = streams.entry(stream.number).or_default();
+        self.last += 1;
+        self.bytes += event.len() + OVERHEAD;
+        events.events.push_back((self.last, event));
+        let entry = Entry {
+            since: now,
+            session,
+            stream: stream.number,
+        };
+        self.oldest.insert(self.last, entry);
+        events.dropped + events.events.len() as u64
+    }
+
+    fn oldest_age(&self, now: Instant) -> Option<Duration> {
+        let (_, oldest) = self.oldest.first_key_value()?;
+        Some(now.duration_since(oldest.since))
+    }
+
     fn drop_oldest(&mut self) {
-        let Some((_, session, number)) = self.oldest.pop_front() else {
+        let Some((
+            _,
+            Entry {
+                session, stream, ..
+            },
+        )) = self.oldest.pop_first()
+        else {
             return;
         };
         let streams = self.sessions.get_mut(&session);
-        let stream = streams.and_then(|streams| streams.get_mut(&number));
-        // A session of the same name is the same one: names are random.
-        if let Some(stream) = stream.filter(|stream| stream.session == session)
-            && let Some(event) = stream.events.pop_front()
+        // The oldest of all is the oldest of its stream.
+        if let Some(events) = streams.and_then(|streams| streams.get_mut(&stream))
+            && let Some((_, event)) = events.events.pop_front()
         {
-            stream.dropped += 1;
+            events.dropped += 1;
             self.bytes -= event.len() + OVERHEAD;
-            self.forget_if_empty(&session, number);
+            self.forget_if_empty(&session, stream);
         }
     }
 
@@ -321,6 +336,52 @@ mod tests {
         store.append(stream(200), &Bytes::from_static(b"x"));
         store.append(stream(201), &Bytes::from_static(b"x"));
         assert_eq!(store.append(stream(200), &Bytes::from_static(b"x")), 2);
+    }
+
+    /// What the index names, and what is kept.
+    fn entries(store: &MemoryEvents) -> (usize, usize) {
+        let kept = store.kept();
+        let streams = kept.sessions.values().flat_map(HashMap::values);
+        let events = streams.map(|stream| stream.events.len()).sum();
+        (kept.oldest.len(), events)
+    }
+
+    #[test]
+    fn bounded_a_session_that_is_over_leaves_nothing_in_the_index() {
+        // A window of "never".
+        let store = MemoryEvents::new(1 << 20, Duration::MAX);
+        let event = Bytes::from_static(b"x");
+        for round in 0..100 {
+            let session = format!("session {round}");
+            for number in 0..10 {
+                let session = &session;
+                store.append(StreamId { session, number }, &event);
+                store.append(stream(1), &event);
+            }
+            store.forget(&session);
+        }
+        assert_eq!(entries(&store), (1000, 1000));
+        store.forget("s");
+        assert_eq!(entries(&store), (0, 0));
+        assert_eq!(store.kept().bytes, 0);
+    }
+
+    #[test]
+    fn bounded_what_is_left_of_other_sessions_still_goes_oldest_first() {
+        let store = MemoryEvents::new(4 * (OVERHEAD + 1), Duration::from_secs(60));
+        let session = "other";
+        for number in 0..2 {
+            store.append(stream(1), &Bytes::from_static(b"a"));
+            store.append(StreamId { session, number }, &Bytes::from_static(b"b"));
+        }
+        store.forget(session);
+        for _ in 0..3 {
+            store.append(stream(2), &Bytes::from_static(b"c"));
+        }
+        assert_eq!(entries(&store), (4, 4));
+        assert_eq!(store.after(stream(1), 0), None);
+        assert_eq!(store.after(stream(1), 1).unwrap(), ["a"]);
+        assert_eq!(store.after(stream(2), 0).unwrap(), ["c"; 3]);
     }
 
     #[tokio::test(start_paused = true)]
