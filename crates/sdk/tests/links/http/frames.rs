@@ -201,12 +201,15 @@ impl Frames {
 
     /// The next frame of this kind.
     pub(super) async fn until(&mut self, kind: u8) -> Frame {
-        loop {
-            let frame = self.next().await.expect("the connection should be open");
-            if frame.kind == kind {
-                return frame;
+        let found = tokio::time::timeout(PATIENCE, async {
+            loop {
+                let frame = self.next().await.expect("the connection should be open");
+                if frame.kind == kind {
+                    return frame;
+                }
             }
-        }
+        });
+        found.await.expect("this kind of frame in time")
     }
 
     /// The data of a stream until it ends.
@@ -227,9 +230,10 @@ impl Frames {
         }
     }
 
-    /// Whether the connection ends, after whatever is still on its way.
+    /// Waits for the end of the connection, after whatever is still on its way.
     pub(super) async fn ends(&mut self) {
-        while self.next().await.is_some() {}
+        let ended = tokio::time::timeout(PATIENCE, async { while self.next().await.is_some() {} });
+        ended.await.expect("it should be closed in time");
     }
 }
 

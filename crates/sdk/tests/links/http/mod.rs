@@ -10,6 +10,7 @@ mod idle;
 mod limits;
 mod listens;
 mod sessions;
+mod stored;
 mod streams;
 mod tls;
 mod unread;

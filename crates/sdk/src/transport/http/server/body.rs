@@ -196,18 +196,15 @@ impl Events {
             }
             // Whoever asks again finds it where it was left.
             Poll::Ready(Turn::LetGo(again)) if self.numbering.is_some() => {
-                self.carried = None;
+                self.leave();
                 let retry = SseEvent {
                     retry: Some(again.as_millis().try_into().unwrap_or(u64::MAX)),
                     ..SseEvent::default()
                 };
                 return Poll::Ready(Some(retry.encode()));
             }
-            Poll::Ready(turn @ (Turn::Over(_) | Turn::Replaced)) => {
-                if let (Some(numbering), Turn::Over(_)) = (&self.numbering, turn) {
-                    numbering.over();
-                }
-                self.carried = None;
+            Poll::Ready(Turn::Over(_) | Turn::Replaced) => {
+                self.leave();
                 return Poll::Ready(None);
             }
             // Nobody could ask again.
@@ -219,6 +216,20 @@ impl Events {
         }
         ready!(self.keep_alive.poll(cx));
         Poll::Ready(Some(Bytes::from_static(b":\n\n")))
+    }
+
+    /// Carries the exchange no longer.
+    fn leave(&mut self) {
+        let carried = self.carried.take();
+        if let Some(numbering) = self.numbering.take() {
+            numbering.leave(carried);
+        }
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 

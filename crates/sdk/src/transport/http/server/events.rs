@@ -1,6 +1,6 @@
 //! What was said on the streams of legacy sessions, so that one that broke can be resumed.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::session::SessionId;
-use crate::driver::Carried;
+use crate::driver::{Carried, Link};
 
 /// Keeps events for streams that break and come back. Legacy only: a modern stream is not resumed.
 ///
@@ -24,7 +24,8 @@ pub trait EventStore: Send + Sync + 'static {
     /// with a hole is worse than none.
     fn after(&self, stream: StreamId<'_>, number: u64) -> Option<Vec<Bytes>>;
 
-    /// Nothing more will be said on this stream. What was said may still be asked for.
+    /// Nothing more will be said on this stream. What was said may still be asked for. This comes at
+    /// least once for each stream on which something was said, unless its session is over before.
     fn over(&self, stream: StreamId<'_>);
 
     /// A session is over.
@@ -205,41 +206,100 @@ impl Kept {
     }
 }
 
-/// Numbers the events of one stream, and keeps them.
-pub(super) struct Numbering {
+/// What was said in one session, and what the store knows of it.
+pub(super) struct SessionEvents {
     store: Arc<dyn EventStore>,
     session: SessionId,
-    stream: ExchangeId,
+    link: Arc<Link>,
     /// Held while something is taken to be said, until it is kept: so that whoever goes on with a
-    /// stream misses nothing, and finds everything in order.
-    saying: Arc<Mutex<()>>,
+    /// stream misses nothing, and finds everything in order. True when the session is over, and the
+    /// store keeps nothing of it any more.
+    saying: Mutex<bool>,
+    /// Streams whose carrier has left, and of which the store does not know that they are over: they
+    /// may still be resumed.
+    left: Mutex<BTreeSet<u64>>,
 }
 
-impl Numbering {
+impl SessionEvents {
     pub(super) fn new(
         store: Arc<dyn EventStore>,
         session: SessionId,
-        stream: ExchangeId,
-        saying: Arc<Mutex<()>>,
-    ) -> Self {
-        Self {
+        link: Arc<Link>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             store,
             session,
-            stream,
-            saying,
+            link,
+            saying: Mutex::new(false),
+            left: Mutex::default(),
+        })
+    }
+
+    fn saying(&self) -> MutexGuard<'_, bool> {
+        self.saying.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn left(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the store which of the streams that were left are over. A stream that broke ends while
+    /// nobody carries it: it is cancelled, or its time is over. So this is to be done at every turn
+    /// of the session.
+    pub(super) fn settle(&self) {
+        let mut over = Vec::new();
+        self.left().retain(|number| {
+            let stream = ExchangeId::from_number(*number);
+            // One that is carried again is told of when that carrier leaves.
+            let stays = self.link.is_open(stream) || self.link.is_carried(stream);
+            if !stays {
+                over.push(*number);
+            }
+            stays
+        });
+        for number in over {
+            self.store.over(self.stream_id(number));
         }
     }
 
+    /// The session is over.
+    pub(super) fn forget(&self) {
+        let mut forgotten = self.saying();
+        *forgotten = true;
+        self.store.forget(self.session.as_str());
+    }
+
+    fn stream_id(&self, number: u64) -> StreamId<'_> {
+        let session = self.session.as_str();
+        StreamId { session, number }
+    }
+}
+
+/// Numbers the events of one stream, and keeps them.
+pub(super) struct Numbering {
+    events: Arc<SessionEvents>,
+    stream: ExchangeId,
+}
+
+impl Numbering {
+    pub(super) fn new(events: Arc<SessionEvents>, stream: ExchangeId) -> Self {
+        Self { events, stream }
+    }
+
     /// Nothing is said in the session while this is kept.
-    pub(super) fn still(&self) -> MutexGuard<'_, ()> {
-        self.saying.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn still(&self) -> MutexGuard<'_, bool> {
+        self.events.saying()
     }
 
     /// Takes what is to be said next, and keeps it; gives its id, too.
     pub(super) fn take(&self, carried: &mut Carried) -> Option<(String, Bytes)> {
-        let _still = self.still();
+        let forgotten = self.still();
+        // What is kept for a session that is over would be kept for ever.
+        if *forgotten {
+            return None;
+        }
         let event = carried.take()?;
-        let number = self.store.append(self.stream_id(), &event);
+        let number = self.events.store.append(self.stream_id(), &event);
         Some((event_id(self.stream, number), event))
     }
 
@@ -251,14 +311,17 @@ impl Numbering {
         }
     }
 
-    /// Nothing more will be said.
-    pub(super) fn over(&self) {
-        self.store.over(self.stream_id());
+    /// Its carrier leaves, because the stream is over, or broke, or is carried by somebody else.
+    pub(super) fn leave(self, carried: Option<Carried>) {
+        // In this order: a stream that ends in between is found by whoever looks next.
+        self.events.left().insert(self.stream.number());
+        drop(carried);
+        self.events.settle();
     }
 
     /// What came after an event.
     pub(super) fn missed(&self, number: u64) -> Option<Vec<SseEvent>> {
-        let events = self.store.after(self.stream_id(), number)?;
+        let events = self.events.store.after(self.stream_id(), number)?;
         let numbers = number + 1..;
         let again = events
             .into_iter()
@@ -271,10 +334,7 @@ impl Numbering {
     }
 
     fn stream_id(&self) -> StreamId<'_> {
-        StreamId {
-            session: self.session.as_str(),
-            number: self.stream.number(),
-        }
+        self.events.stream_id(self.stream.number())
     }
 }
 

@@ -24,12 +24,12 @@ use tokio::time::Instant;
 
 use super::super::headers;
 use super::body::{Body, Events};
-use super::events::{Numbering, parse_event_id};
+use super::events::{Numbering, SessionEvents, parse_event_id};
 use super::exchange::{answer, ended, is_last, stream};
 use super::refusal::{self, Refusal};
 use super::shared::Shared;
 use crate::Principal;
-use crate::driver::{Carried, Driven, Link, Turn, Until, turn};
+use crate::driver::{Carried, Driven, Link, Turn, Until, turn_with};
 use crate::server::Entry;
 
 /// The name of a session: 128 random bits, which nobody guesses and no log shows.
@@ -75,8 +75,7 @@ pub(super) struct Session {
     link: Arc<Link>,
     /// Whose it is. Nobody else can use it.
     principal: Option<Principal>,
-    /// Held while something is said on one of its streams.
-    saying: Arc<Mutex<()>>,
+    events: Arc<SessionEvents>,
     /// How many HTTP requests are open on it.
     open: AtomicUsize,
     used: Mutex<Instant>,
@@ -145,11 +144,12 @@ pub(super) async fn open(
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
         }
         let id = SessionId::random()?;
+        let link = shared.session_link(principal.clone());
         let session = Arc::new(Session {
             id: id.clone(),
-            link: shared.session_link(principal.clone()),
+            events: SessionEvents::new(shared.events.clone(), id.clone(), link.clone()),
+            link,
             principal,
-            saying: Arc::default(),
             open: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
             served: AtomicUsize::new(0),
@@ -215,7 +215,7 @@ impl Session {
             Some(Turn::Over(how)) => ended(how),
             Some(Turn::Write(_) | Turn::Replaced | Turn::LetGo(_)) | None => {
                 let greets = self.version().is_some_and(ProtocolVersion::greets_streams);
-                let numbering = self.numbering(shared, carried.exchange());
+                let numbering = self.numbering(carried.exchange());
                 let first = greets.then(|| numbering.greeting());
                 self.stream(
                     shared,
@@ -259,7 +259,7 @@ impl Session {
             Refusal::new(StatusCode::BAD_REQUEST, problem)
         };
         let (exchange, number) = parse_event_id(last).ok_or_else(gone)?;
-        let numbering = self.numbering(shared, exchange);
+        let numbering = self.numbering(exchange);
         // Before anybody is told to go.
         let missed = numbering.missed(number).ok_or_else(gone)?;
         if missed.is_empty() && !self.link.is_open(exchange) {
@@ -287,7 +287,7 @@ impl Session {
         let carried = self.link.carry_link();
         carried.resumed();
         shared.books.is_heard(&self.link);
-        let numbering = self.numbering(shared, ExchangeId::LINK);
+        let numbering = self.numbering(ExchangeId::LINK);
         self.stream(shared, carried, numbering, in_use, Vec::new())
     }
 
@@ -306,13 +306,8 @@ impl Session {
         stream(events)
     }
 
-    fn numbering(&self, shared: &Arc<Shared>, exchange: ExchangeId) -> Numbering {
-        Numbering::new(
-            shared.events.clone(),
-            self.id.clone(),
-            exchange,
-            self.saying.clone(),
-        )
+    fn numbering(&self, exchange: ExchangeId) -> Numbering {
+        Numbering::new(self.events.clone(), exchange)
     }
 
     /// DELETE: its handlers stop at once (**stops-with-its-caller**).
@@ -359,23 +354,25 @@ struct Living {
 
 impl Living {
     async fn live(self) {
-        let link = &self.driven.0;
+        let turning = || {
+            let settle = || self.session.events.settle();
+            turn_with(&self.driven.0, &self.shared.app, Until::Closed, settle)
+        };
         tokio::select! {
             biased;
-            () = turn(link, &self.shared.app, Until::Closed) => return,
+            () = turning() => return,
             () = self.session.forgotten(self.shared.options.session_idle) => {}
         }
         tracing::debug!("a session was forgotten");
         self.session.end(&self.shared);
-        turn(link, &self.shared.app, Until::Closed).await;
+        turning().await;
     }
 }
 
 impl Drop for Living {
     fn drop(&mut self) {
-        let id = &self.session.id;
-        self.shared.sessions.lock().remove(id);
-        self.shared.events.forget(id.as_str());
+        self.shared.sessions.lock().remove(&self.session.id);
+        self.session.events.forget();
     }
 }
 
