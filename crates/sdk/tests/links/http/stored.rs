@@ -95,7 +95,7 @@ async fn bounded_a_stream_that_broke_and_was_cancelled_is_over() {
         }
         if id % 3 != 2 {
             drop(http);
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            until("it broke", || server.listening.service().streams() == 0).await;
         }
         cancel(&mut session, id).await;
     }
