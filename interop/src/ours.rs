@@ -52,6 +52,12 @@ pub(crate) async fn check_listener(row: &mut Row, peer: &Peer, wire: &str, era: 
         "cancel",
         with(open().await, |client| cancel(client, &log)).await,
     );
+    if era == "legacy" {
+        row.set(
+            "early",
+            with(open().await, |client| early(client, &log)).await,
+        );
+    }
     let closed = |client: Client| {
         let log = &log;
         async move {
@@ -180,6 +186,31 @@ async fn hang(
 async fn cancel(client: Client, log: &Scratch) -> Checked {
     drop(hang(&client, log).await?);
     until("the handler was told", || log.text().contains("cancelled")).await
+}
+
+/// We drop calls as soon as they were made, or a little later, where call and cancel are two POSTs
+/// that could overtake each other: no handler is left running.
+async fn early(client: Client, log: &Scratch) -> Checked {
+    let lines = |what: &str| log.text().lines().filter(|line| *line == what).count();
+    for millis in [0, 1, 2, 5, 20] {
+        for _ in 0..40 {
+            let call = client.call_tool("hang", json!({})).start();
+            tokio::time::sleep(Duration::from_millis(millis)).await;
+            drop(call);
+        }
+        // Whatever was posted before this has begun when it is answered, or is about to.
+        call_once(&client).await?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let left = || lines("started") - lines("cancelled");
+        let told = until("every handler was told", || left() == 0).await;
+        told.map_err(|_| format!("{} left of 40 cancelled after {millis} ms", left()))?;
+    }
+    expect(lines("started") > 40, || "hardly any call got out".into())
+}
+
+async fn call_once(client: &Client) -> Checked {
+    let echo = client.call_tool("echo", json!({ "text": "still there" }));
+    echo.await.map(drop).map_err(told)
 }
 
 /// Their server is killed in mid-call; the caller knows, and knows how.

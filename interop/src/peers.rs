@@ -55,7 +55,7 @@ pub(crate) fn sdks(folder: &Path) -> Vec<Peer> {
     };
     let rmcp = folder.join("rmcp/debug");
     vec![
-        python("python mcp 1.29.0", "python1", LEGACY),
+        python("python mcp 1.30.0", "python1", LEGACY),
         python("python mcp 2.3.0", "python2", BOTH),
         typescript("typescript sdk 1.32.2", "typescript1", LEGACY),
         typescript("typescript client, server 2.4.0", "typescript2", BOTH),

@@ -4,7 +4,9 @@ use std::fmt;
 
 use crate::Checked;
 
-const COLUMNS: [&str; 6] = ["list", "call", "progress", "cancel", "killed", "closed"];
+const COLUMNS: [&str; 7] = [
+    "list", "call", "progress", "cancel", "early", "killed", "closed",
+];
 
 #[derive(Default)]
 pub(crate) struct Table {

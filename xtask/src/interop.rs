@@ -8,7 +8,7 @@ use crate::step::{self, cargo, root, target};
 
 /// Folder, and what goes into it.
 const PYTHON: [(&str, &str); 3] = [
-    ("python1", "mcp==1.29.0"),
+    ("python1", "mcp==1.30.0"),
     ("python2", "mcp==2.3.0"),
     ("time", "mcp-server-time==2026.10.19"),
 ];

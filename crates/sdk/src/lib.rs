@@ -123,6 +123,8 @@ pub use trace_context::TraceContext;
 #[cfg(all(feature = "stdio", feature = "client", unix))]
 pub use transport::child::Exited;
 pub use transport::memory::{MemoryEnd, memory};
+#[cfg(all(any(feature = "stdio", feature = "http"), feature = "server", unix))]
+pub use transport::stderr::{StderrGuard, guard_stderr};
 #[cfg(all(feature = "stdio", feature = "server", unix))]
 pub use transport::stdio::serve_stdio;
 

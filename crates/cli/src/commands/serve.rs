@@ -74,6 +74,7 @@ impl Serve {
         }
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        let _stderr = belay::guard_stderr();
         let mut listening = endpoint.bind(address).await?;
         self.announce(&listening);
         loop {

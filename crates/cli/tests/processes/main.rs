@@ -16,5 +16,6 @@ mod rules;
 mod supervised;
 mod support;
 mod terminal;
+mod unread_stderr;
 mod urls;
 mod usage;

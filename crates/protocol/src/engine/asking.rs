@@ -21,8 +21,8 @@ use super::planted::{Bug, planted};
 use super::requests::{Call, Delivery, Kind};
 use super::rules::{self, Announcement};
 use super::{
-    Ask, By, CallId, Closing, Deadlines, Engine, Event, ExchangeId, Loss, LossKind, Outcome,
-    Rejection, Sent, Time, Wire, frame,
+    Ask, By, CallId, Closing, Deadlines, Engine, Event, Loss, LossKind, Outcome, Rejection, Sent,
+    Time, Wire, frame,
 };
 
 impl Engine {
@@ -212,9 +212,6 @@ impl Engine {
             Announcement::CloseExchange => {
                 self.abandon_requests_on(now, call.exchange);
                 self.close_exchange(call.exchange, Closing::Abandoned);
-            }
-            Announcement::Post if call.exchange == ExchangeId::LINK => {
-                self.open_cancel(cancel, now + self.config.spans.cancel_post);
             }
             Announcement::Post => {
                 let until = now + self.config.spans.cancel_post;

@@ -255,6 +255,9 @@ pub struct Spans {
     /// After a request was fully written, its cancel waits so long for the response head. Many
     /// servers ignore a cancel that overtakes its request. Legacy HTTP and event streams only.
     pub response_head: Duration,
+    /// After the response head has come, a cancel waits so long: some servers send the head before
+    /// they begin with the request. Legacy HTTP and event streams only.
+    pub after_head: Duration,
     /// For each POST of any other notification or answer.
     pub other_post: Duration,
     /// For a broken stream to come back before its request counts as cancelled; `None` is for
@@ -284,6 +287,7 @@ impl Default for Spans {
             initialize: Duration::from_secs(60),
             cancel_post: Duration::from_secs(5),
             response_head: Duration::from_millis(250),
+            after_head: Duration::from_millis(50),
             other_post: Duration::from_secs(30),
             resume_window: Some(Duration::from_secs(60)),
             early_cancel: Duration::from_secs(10),

@@ -6,7 +6,7 @@
 use crate::jsonrpc::RequestId;
 
 use super::deadline::Timer;
-use super::exchange::{Abandoned, Exchange, Frame, Owner, Purpose};
+use super::exchange::{Abandoned, Exchange, Owner, Purpose};
 use super::planted::{Bug, planted};
 use super::requests::Delivery;
 use super::rules::{self, Disconnect};
@@ -33,7 +33,7 @@ impl Engine {
     pub fn handle_input_ended(&mut self, now: Time, exchange: ExchangeId) {
         let is_link = exchange == ExchangeId::LINK && self.config.wire.has_one_stream();
         match (is_link, self.is_client()) {
-            (true, true) => self.lose_link(now, LossKind::EndOfStream.into()),
+            (true, true) => self.handle_link_lost(now, LossKind::EndOfStream.into()),
             (true, false) => self.drain_without_input(now),
             _ => match self
                 .exchanges
@@ -67,7 +67,7 @@ impl Engine {
         match purpose.cloned() {
             None => self.requests.ledger.strays_on_closed_exchanges += 1,
             Some(Purpose::Link) => match self.config.wire.has_one_stream() {
-                true => self.lose_link(now, cause),
+                true => self.handle_link_lost(now, cause),
                 false => self.mark_broken(exchange, true),
             },
             Some(Purpose::Theirs { .. }) => self.caller_disconnected(now, exchange),
@@ -211,7 +211,7 @@ impl Engine {
                 self.lose_lane(now, exchange);
             }
             Some(Purpose::Abandoned(Abandoned::Unannounced { until, .. })) if now < until => {
-                self.post_cancel(now, exchange);
+                self.post_cancel(exchange);
             }
             Some(Purpose::Abandoned(_)) => {
                 self.abandon_requests_on(now, exchange);
@@ -266,21 +266,28 @@ impl Engine {
             return;
         };
         let until = *until;
+        match self.understood_at(now, delivery) {
+            None => {}
+            Some(due) if due <= now => self.post_cancel(exchange),
+            Some(due) => self.set_timer(exchange, Some(due.min(until))),
+        }
+    }
+
+    /// When the peer should understand a cancel, as far as that is known.
+    pub(super) fn understood_at(&self, now: Time, delivery: Delivery) -> Option<Time> {
         match delivery {
-            Delivery::Incomplete => {}
-            Delivery::Acknowledged => self.post_cancel(now, exchange),
+            Delivery::Incomplete => None,
+            Delivery::Known => Some(now),
             // It does not matter to this server which of the two comes first.
-            Delivery::Written(_) if self.peer_remembers_cancels => self.post_cancel(now, exchange),
-            Delivery::Written(at) => match at + self.config.spans.response_head {
-                due if due <= now => self.post_cancel(now, exchange),
-                due => self.set_timer(exchange, Some(due.min(until))),
-            },
+            _ if self.peer_remembers_cancels => Some(now),
+            Delivery::Written(at) => Some(at + self.config.spans.response_head),
+            Delivery::Acknowledged(at) => Some(at + self.config.spans.after_head),
         }
     }
 
     /// The request of a call that was given up has arrived: now its cancel can go out. Both have the
     /// same time left.
-    fn post_cancel(&mut self, now: Time, exchange: ExchangeId) {
+    fn post_cancel(&mut self, exchange: ExchangeId) {
         let Some(known) = self.exchanges.get(exchange) else {
             return;
         };
@@ -288,7 +295,9 @@ impl Engine {
         else {
             return;
         };
-        let lane = self.open_cancel(cancel, until.max(now));
+        let lane = self.open_exchange(Purpose::Lane);
+        self.set_timer(lane, Some(until));
+        self.push(lane, cancel);
         if let Some(known) = self.exchanges.get_mut(exchange) {
             known.purpose = Purpose::Abandoned(Abandoned::Announced(lane));
         }
@@ -308,14 +317,6 @@ impl Engine {
             self.abandon_requests_on(now, exchange);
             self.close_exchange(exchange, Closing::Finished);
         }
-    }
-
-    /// Posts a cancel.
-    pub(super) fn open_cancel(&mut self, cancel: Frame, until: Time) -> ExchangeId {
-        let lane = self.open_exchange(Purpose::Lane);
-        self.set_timer(lane, Some(until));
-        self.push(lane, cancel);
-        lane
     }
 
     /// A lane is over. If it carried a cancel, the request that it named can go now, too.

@@ -354,7 +354,7 @@ impl Engine {
             && call.sent == Sent::Maybe
         {
             call.sent = Sent::Yes;
-            call.delivery = Delivery::Acknowledged;
+            call.delivery = Delivery::Known;
         }
     }
 

@@ -98,10 +98,10 @@ impl Engine {
         match known.map(|known| &known.purpose) {
             Some(Purpose::Call(id)) => {
                 let id = *id;
-                self.call_delivered(now, id, exchange, Delivery::Acknowledged);
+                self.call_delivered(now, id, exchange, Delivery::Acknowledged(now));
             }
             Some(Purpose::Abandoned(_)) => {
-                self.announce_when_delivered(now, exchange, Delivery::Acknowledged);
+                self.announce_when_delivered(now, exchange, Delivery::Acknowledged(now));
             }
             _ => {}
         }
@@ -110,17 +110,13 @@ impl Engine {
 
     /// The POST of a call has come further; the call may have been given up meanwhile.
     fn call_delivered(&mut self, now: Time, id: CallId, exchange: ExchangeId, how: Delivery) {
-        let Some(call) = self.requests.call_mut(id) else {
-            return self.announce_when_delivered(now, exchange, how);
-        };
-        if call.delivery == Delivery::Acknowledged {
-            return;
-        }
-        call.delivery = how;
-        // The answer comes on the stream that all answers come on.
-        if how == Delivery::Acknowledged && self.config.wire == Wire::EventStream {
-            call.exchange = ExchangeId::LINK;
-            self.close_exchange(exchange, Closing::Finished);
+        match self.requests.call_mut(id) {
+            None => self.announce_when_delivered(now, exchange, how),
+            // A head can come before the last byte has left.
+            Some(call) if matches!(call.delivery, Delivery::Incomplete | Delivery::Written(_)) => {
+                call.delivery = how;
+            }
+            Some(_) => {}
         }
     }
 

@@ -7,7 +7,7 @@ use crate::types::{Era, ProgressParams, ResultType, meta_key};
 
 use super::deadline::Timer;
 use super::planted::{Bug, planted};
-use super::requests::Kind;
+use super::requests::{Delivery, Kind};
 use super::rules;
 use super::{
     CallId, Clock, Closing, Engine, Event, ExchangeId, Outcome, Role, Sent, Time, Violation,
@@ -65,7 +65,7 @@ impl Engine {
             return;
         };
         let ours = rules::opens_exchanges(self.config.role(), self.config.wire);
-        if ours && call.exchange != ExchangeId::LINK {
+        if ours {
             self.abandon_requests_on(now, call.exchange);
             self.close_exchange(call.exchange, Closing::Finished);
         }
@@ -130,6 +130,7 @@ impl Engine {
         }
         call.progress = Some(value);
         call.sent = Sent::Yes;
+        call.delivery = Delivery::Known;
         let before = call.clocks.next();
         call.clocks.progress(now);
         let after = call.clocks.next();

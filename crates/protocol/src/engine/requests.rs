@@ -40,7 +40,7 @@ pub(super) struct Call {
     pub(super) progress: Option<f64>,
 }
 
-/// How far the POST of a call has come. On a pipe the order of writes is the order of arrival, so
+/// How far the POST of a call has come, and when a cancel of it would be understood. On a pipe the order of writes is the order of arrival, so
 /// there nothing depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Delivery {
@@ -48,8 +48,11 @@ pub(super) enum Delivery {
     Incomplete,
     /// It has, at this moment.
     Written(Time),
-    /// The response head has come: the server has it.
-    Acknowledged,
+    /// The response head has come, at this moment. Some servers send it before they look at what
+    /// was posted.
+    Acknowledged(Time),
+    /// The peer has spoken of it: it is known there.
+    Known,
 }
 
 /// A request of the peer's, from the moment it is admitted until its answer begins to be written.

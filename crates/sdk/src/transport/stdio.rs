@@ -10,7 +10,7 @@
 //! 3. Inherited descriptors are never set non-blocking: they are shared with whoever started us.
 //!
 //! Stdout belongs to the protocol: it is moved away from descriptor 1, where stray prints now find
-//! stderr, and stdin from descriptor 0, where a handler's children now find `/dev/null`.
+//! stderr (which never blocks: see `stderr.rs`), and stdin from descriptor 0, where a handler's children now find `/dev/null`.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -27,6 +27,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{mpsc, oneshot};
 
+use super::stderr::guard_stderr;
 use crate::server::Server;
 
 /// So much is handed to a thread, or taken from one, at once.
@@ -49,6 +50,7 @@ pub async fn serve_stdio(server: impl Into<Server>) -> io::Result<Loss> {
 
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let _stderr = guard_stderr();
     let (stdin, stdout) = take_stdio()?;
     // As long as the process is there, so is its output: whoever reads it waits for both.
     let output = stdout.try_clone()?;

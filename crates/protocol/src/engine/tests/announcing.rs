@@ -4,6 +4,7 @@ use super::*;
 
 const WIRES: [Wire; 2] = [Wire::Http, Wire::EventStream];
 const HEAD: Duration = Duration::from_millis(250);
+const AFTER_HEAD: Duration = Duration::from_millis(50);
 
 /// A client with one call on an exchange of its own, not written.
 fn posted(wire: Wire) -> (Desk, CallId, ExchangeId) {
@@ -36,14 +37,35 @@ fn close(exchange: ExchangeId, how: Closing) -> Transmit {
 }
 
 #[test]
-fn head_then_cancel_posts_it_at_once() {
+fn head_then_cancel_waits_a_moment_after_the_head() {
+    for wire in WIRES {
+        for late in [Duration::ZERO, AFTER_HEAD] {
+            let (mut desk, call, exchange) = written(wire);
+            desk.engine.handle_acknowledged(desk.now, exchange);
+            desk.pass(late);
+            desk.cancel(call);
+            if late.is_zero() {
+                assert!(
+                    desk.transmits().is_empty(),
+                    "{wire:?}: it must not overtake"
+                );
+                desk.pass(AFTER_HEAD);
+            }
+            cancel_of_call(&mut desk, exchange);
+            assert!(matches!(desk.only_end(), Outcome::Cancelled { .. }));
+            desk.engine.check().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_call_that_the_peer_has_spoken_of_is_cancelled_at_once() {
     for wire in WIRES {
         let (mut desk, call, exchange) = written(wire);
-        desk.engine.handle_acknowledged(desk.now, exchange);
-        desk.transmits();
+        let on = if wire == Wire::Http { exchange } else { LINK };
+        desk.hear_on(on, &progress_of("1", 1));
         desk.cancel(call);
         cancel_of_call(&mut desk, exchange);
-        assert!(matches!(desk.only_end(), Outcome::Cancelled { .. }));
         desk.engine.check().unwrap();
     }
 }
@@ -60,6 +82,9 @@ fn cancel_then_head_waits_for_the_head() {
             "{wire:?}: it must not overtake"
         );
         desk.engine.handle_acknowledged(desk.now, exchange);
+        desk.pass(AFTER_HEAD - Duration::from_millis(1));
+        assert!(desk.transmits().is_empty(), "{wire:?}: not right behind it");
+        desk.pass(Duration::from_millis(1));
         cancel_of_call(&mut desk, exchange);
         desk.engine.check().unwrap();
     }
@@ -148,6 +173,7 @@ fn our_servers_say_that_they_remember_early_cancels_and_our_clients_hear_it() {
 fn the_stream_of_the_request_stays_open_until_its_cancel_is_answered() {
     let (mut desk, call, exchange) = written(Wire::Http);
     desk.engine.handle_acknowledged(desk.now, exchange);
+    desk.pass(AFTER_HEAD);
     desk.cancel(call);
     let cancel = cancel_of_call(&mut desk, exchange);
     desk.engine.begin_write(desk.now, cancel);
@@ -209,6 +235,7 @@ fn an_answer_that_comes_before_the_cancel_went_out_makes_it_superfluous() {
 fn an_answer_that_comes_after_the_cancel_went_out_is_late() {
     let (mut desk, call, exchange) = written(Wire::Http);
     desk.engine.handle_acknowledged(desk.now, exchange);
+    desk.pass(AFTER_HEAD);
     desk.cancel(call);
     desk.hear_on(exchange, &answer_to("1"));
     assert!(matches!(desk.only_end(), Outcome::Cancelled { .. }));
@@ -236,11 +263,11 @@ fn a_post_whose_frame_was_withdrawn_takes_no_other() {
 fn an_acknowledged_call_waits_for_its_answer_on_the_stream() {
     let (mut desk, call, exchange) = written(Wire::EventStream);
     desk.engine.handle_acknowledged(desk.now, exchange);
-    assert_eq!(desk.transmits(), [close(exchange, Closing::Finished)]);
-    assert!(desk.ends().is_empty());
+    assert!(desk.transmits().is_empty() && desk.ends().is_empty());
     desk.hear(&answer_to("1"));
     let ends = desk.ends();
     assert!(matches!(&ends[..], [(ended, Outcome::Answered(_))] if *ended == call));
+    assert_eq!(desk.transmits(), [close(exchange, Closing::Finished)]);
     desk.engine.check().unwrap();
 }
 

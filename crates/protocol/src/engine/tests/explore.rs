@@ -421,7 +421,9 @@ impl World {
             Purpose::Call(call) => {
                 let call = self.desk.engine.requests.call(*call);
                 call.is_some_and(|call| {
-                    call.sent != Sent::Never && call.delivery != Delivery::Acknowledged
+                    let waits =
+                        matches!(call.delivery, Delivery::Incomplete | Delivery::Written(_));
+                    call.sent != Sent::Never && waits
                 })
             }
             purpose => matches!(purpose, Purpose::Abandoned(Abandoned::Unannounced { .. })),

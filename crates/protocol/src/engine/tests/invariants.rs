@@ -289,14 +289,7 @@ impl Engine {
         if let Some(call) = self.requests.call(id) {
             let clocks = [Clock::Idle, Clock::Total].map(|clock| call.clocks.is_armed(clock));
             let progress = call.progress.map(f64::to_bits);
-            (
-                call.sent,
-                call.delivery,
-                call.exchange == on,
-                clocks,
-                progress,
-            )
-                .hash(h);
+            (call.sent, call.delivery, clocks, progress).hash(h);
         }
         let mut on = Some(on);
         while let Some(exchange) = on.take().and_then(|on| self.exchanges.get(on)) {
@@ -309,12 +302,6 @@ impl Engine {
                 _ => {}
             }
             self.queue_print(exchange).hash(h);
-        }
-        // A cancel that goes out by itself.
-        for (id_of_lane, exchange) in self.exchanges.iter() {
-            if self.carries_cancel(id_of_lane, id) {
-                self.queue_print(exchange).hash(h);
-            }
         }
         hasher.finish()
     }
