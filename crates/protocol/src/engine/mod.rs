@@ -211,8 +211,13 @@ impl Engine {
         match (error.looks_like, &error.id) {
             (Kind::Response, Some(id)) => {
                 if let Some(call) = self.answered_call(exchange, id) {
-                    let violation = Violation::MalformedAnswer(error.fault.clone());
-                    self.finish_call(now, call, Outcome::Violated(violation));
+                    self.violated(now, call, error);
+                }
+            }
+            // On a stream that a call has to itself it can only mean that call.
+            (Kind::Response | Kind::Unknown, None) if self.written_call_on(exchange).is_some() => {
+                if let Some(call) = self.written_call_on(exchange) {
+                    self.violated(now, call, error);
                 }
             }
             // Nobody waits for an answer to these; and a client that answered a server's stray
@@ -235,11 +240,7 @@ impl Engine {
     /// An error without an id. On a stream that a call has to itself it can only mean that call;
     /// elsewhere it means nothing.
     fn handle_unaddressed(&mut self, now: Time, exchange: ExchangeId, error: ErrorObject) {
-        let call = self.call_on(exchange).filter(|call| {
-            let call = self.requests.call(*call);
-            call.is_some_and(|call| call.sent != Sent::Never)
-        });
-        match call {
+        match self.written_call_on(exchange) {
             Some(call) => self.finish_call(now, call, Outcome::Refused(error)),
             None => self.requests.ledger.malformed += 1,
         }
@@ -345,6 +346,22 @@ impl Engine {
             Purpose::Call(call) => Some(call),
             _ => None,
         }
+    }
+
+    /// The same, if the peer may know of it.
+    fn written_call_on(&self, exchange: ExchangeId) -> Option<CallId> {
+        self.call_on(exchange).filter(|call| {
+            let call = self.requests.call(*call);
+            call.is_some_and(|call| call.sent != Sent::Never)
+        })
+    }
+
+    fn violated(&mut self, now: Time, call: CallId, error: &DecodeError) {
+        let violation = Violation::MalformedAnswer {
+            fault: error.fault.clone(),
+            excerpt: error.excerpt.clone(),
+        };
+        self.finish_call(now, call, Outcome::Violated(violation));
     }
 
     /// Where a call has an exchange to itself, whatever arrives on it speaks of that call.

@@ -217,8 +217,13 @@ impl Error for Loss {
 #[non_exhaustive]
 pub enum Violation {
     /// The answer could not be decoded.
-    #[error("its answer was malformed: {0}")]
-    MalformedAnswer(DecodeFault),
+    #[error("its answer was malformed: {fault}{}", Excerpt(.excerpt.as_deref()))]
+    MalformedAnswer {
+        /// What is wrong with it.
+        fault: DecodeFault,
+        /// How it begins, and what it came with, where that says more.
+        excerpt: Option<String>,
+    },
     /// A result must be an object.
     #[error("its result was not an object")]
     ResultNotObject,
@@ -234,6 +239,18 @@ pub enum Violation {
     /// The handshake's answer names a version that we did not offer.
     #[error("it chose protocol version {0:?}, which was not offered")]
     VersionNotOffered(String),
+}
+
+/// In brackets, if there is one.
+struct Excerpt<'a>(Option<&'a str>);
+
+impl fmt::Display for Excerpt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(excerpt) => write!(f, " ({excerpt})"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What of our own stopped a request before it began.

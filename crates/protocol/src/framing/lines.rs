@@ -2,11 +2,13 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
+use crate::jsonrpc::{DecodeError, DecodeFault, Kind, RequestId, Skim};
+
 /// Splits a byte stream into lines.
 ///
 /// Blank lines and a byte-order mark at the very start are passed over, `\r\n` ends a line like
-/// `\n`. A line over the limit is skipped to its newline and reported; the next line is read as if
-/// nothing had happened.
+/// `\n`. A line over the limit is skipped to its newline, and reported as soon as it is known which
+/// request it speaks of, at its end otherwise; the next line is read as if nothing had happened.
 ///
 /// ```
 /// use belay_protocol::framing::LineDecoder;
@@ -24,19 +26,57 @@ pub struct LineDecoder {
     /// How much of the buffer is known to hold no newline.
     searched: usize,
     limit: usize,
-    /// Bytes of an oversized line dropped so far, while its newline is still to come.
-    skipping: Option<usize>,
+    /// An oversized line whose newline is still to come.
+    skipping: Option<Skipping>,
     at_start: bool,
 }
 
-/// A line that was longer than the limit, and is gone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a line of {length} bytes, where {limit} are allowed, was skipped")]
+/// What is thrown away, and what was found in it.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Skipping {
+    pub(super) skim: Skim,
+    /// It was reported.
+    reported: bool,
+}
+
+impl Skipping {
+    /// What to report now: once, as soon as all is known, or at the end.
+    pub(super) fn report(&mut self, limit: usize, ended: bool) -> Option<Oversize> {
+        let due = !self.reported && (ended || self.skim.is_known());
+        self.reported |= due;
+        due.then(|| self.oversize(limit))
+    }
+
+    pub(super) fn oversize(&self, limit: usize) -> Oversize {
+        Oversize {
+            limit,
+            id: self.skim.id().cloned(),
+            looks_like: self.skim.looks_like(),
+        }
+    }
+}
+
+/// A message that was longer than the limit, and is gone.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a message of more than {limit} bytes was skipped")]
 pub struct Oversize {
-    /// How long the line was, without its newline.
-    pub length: usize,
     /// How long it might have been.
     pub limit: usize,
+    /// Its id, if that was found.
+    pub id: Option<RequestId>,
+    /// What it was meant to be, as far as that could be told.
+    pub looks_like: Kind,
+}
+
+impl From<Oversize> for DecodeError {
+    fn from(oversize: Oversize) -> Self {
+        let limit = oversize.limit;
+        Self {
+            id: oversize.id,
+            looks_like: oversize.looks_like,
+            ..DecodeFault::TooLong { limit }.into()
+        }
+    }
 }
 
 /// Some editors and shells put a byte-order mark at the start of a stream: takes it away. False as
@@ -83,14 +123,16 @@ impl LineDecoder {
             let unsearched = &self.buffer[self.searched..];
             let Some(newline) = unsearched.iter().position(|byte| *byte == b'\n') else {
                 self.searched = self.buffer.len();
-                self.drop_if_over_limit();
-                return None;
+                return self.drop_if_over_limit().map(Err);
             };
             let mut line = self.buffer.split_to(self.searched + newline);
             self.buffer.advance(1);
             self.searched = 0;
-            if let Some(oversize) = self.oversize(&line) {
-                return Some(Err(oversize));
+            if self.is_oversize(&line) {
+                match self.end_skipping(&line) {
+                    Some(oversize) => return Some(Err(oversize)),
+                    None => continue,
+                }
             }
             strip(&mut line);
             if !line.is_empty() {
@@ -105,32 +147,35 @@ impl LineDecoder {
     pub fn finish(&mut self) -> Option<Result<Bytes, Oversize>> {
         self.searched = 0;
         let mut tail = self.buffer.split();
-        if let Some(oversize) = self.oversize(&tail) {
-            return Some(Err(oversize));
+        if self.is_oversize(&tail) {
+            return self.end_skipping(&tail).map(Err);
         }
         strip(&mut tail);
         (!tail.is_empty()).then(|| Ok(tail.freeze()))
     }
 
     /// Whether this line, with what was skipped of it, is over the limit.
-    fn oversize(&mut self, line: &[u8]) -> Option<Oversize> {
-        let skipped = self.skipping.take();
-        let length = skipped.unwrap_or(0) + line.len() - usize::from(line.ends_with(b"\r"));
-        (skipped.is_some() || length > self.limit).then_some(Oversize {
-            length,
-            limit: self.limit,
-        })
+    fn is_oversize(&self, line: &[u8]) -> bool {
+        let length = line.len() - usize::from(line.ends_with(b"\r"));
+        self.skipping.is_some() || length > self.limit
+    }
+
+    fn end_skipping(&mut self, rest: &[u8]) -> Option<Oversize> {
+        let mut skipping = self.skipping.take().unwrap_or_default();
+        skipping.skim.push(rest);
+        skipping.report(self.limit, true)
     }
 
     /// Keeps at most one line's worth of bytes. One byte more may be the `\r` of its end.
-    fn drop_if_over_limit(&mut self) {
-        if self.buffer.len() > self.limit + 1 || self.skipping.is_some() {
-            // The last byte stays: it may be a `\r` that belongs to the line's end.
-            let dropped = self.buffer.len().saturating_sub(1);
-            self.buffer.advance(dropped);
-            self.searched = self.buffer.len();
-            *self.skipping.get_or_insert(0) += dropped;
+    fn drop_if_over_limit(&mut self) -> Option<Oversize> {
+        if self.buffer.len() <= self.limit + 1 && self.skipping.is_none() {
+            return None;
         }
+        let skipping = self.skipping.get_or_insert_default();
+        skipping.skim.push(&self.buffer);
+        self.buffer.clear();
+        self.searched = 0;
+        skipping.report(self.limit, false)
     }
 }
 

@@ -7,7 +7,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::Oversize;
-use super::lines::skip_byte_order_mark;
+use super::lines::{Skipping, skip_byte_order_mark};
 
 /// One event of a stream.
 ///
@@ -95,10 +95,18 @@ fn line_end(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'))
 }
 
+/// A line whose beginning was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum MidLine {
+    Data,
+    Other,
+}
+
 /// Splits a byte stream into events.
 ///
 /// Lines may end in `\n`, `\r\n` or `\r`; comments and unknown fields are passed over; an event
-/// over the limit is skipped to its end and reported.
+/// over the limit is skipped to its end, and reported as soon as it is known which request it speaks
+/// of, at its end otherwise.
 #[derive(Debug)]
 pub struct SseDecoder {
     buffer: BytesMut,
@@ -109,8 +117,10 @@ pub struct SseDecoder {
     has_data: bool,
     /// Bytes of the current event: the ones kept and the ones dropped.
     size: usize,
+    /// What is over the limit of the current event.
+    skipping: Option<Skipping>,
     /// The beginning of the current line was dropped, so it is not a blank one.
-    mid_line: bool,
+    mid_line: Option<MidLine>,
     /// The last line ended in `\r`: a `\n` right after it belongs to the same end.
     after_cr: bool,
     at_start: bool,
@@ -128,7 +138,8 @@ impl SseDecoder {
             data: BytesMut::new(),
             has_data: false,
             size: 0,
-            mid_line: false,
+            skipping: None,
+            mid_line: None,
             after_cr: false,
             at_start: true,
             comments: 0,
@@ -150,19 +161,45 @@ impl SseDecoder {
     /// An event that the end of the stream cuts off is never given out.
     pub fn next_event(&mut self) -> Option<Result<SseEvent, Oversize>> {
         while let Some(line) = self.next_line() {
-            let is_rest = std::mem::take(&mut self.mid_line);
-            if line.is_empty() && !is_rest {
+            let rest_of = self.mid_line.take();
+            if line.is_empty() && rest_of.is_none() {
                 if let Some(event) = self.dispatch() {
                     return Some(event);
                 }
             } else {
                 self.size += line.len();
-                if self.size <= self.limit {
-                    self.field(&line);
+                match self.size <= self.limit {
+                    true => self.field(&line),
+                    false => _ = self.skip(&line, rest_of),
                 }
             }
         }
-        None
+        let skipping = self.skipping.as_mut()?;
+        skipping.report(self.limit, false).map(Err)
+    }
+
+    /// What is known of the event that is being read, if it is longer than it may be.
+    pub fn over_limit(&self) -> Option<Oversize> {
+        let skipping = self.skipping.as_ref()?;
+        Some(skipping.oversize(self.limit))
+    }
+
+    /// A line, or a part of one, of an event that is over the limit.
+    fn skip(&mut self, line: &[u8], rest_of: Option<MidLine>) -> MidLine {
+        let skipping = self.skipping.get_or_insert_with(|| {
+            let mut skipping = Skipping::default();
+            skipping.skim.push(&self.data.split());
+            skipping
+        });
+        let (kind, value) = match (rest_of, line.strip_prefix(b"data:")) {
+            (Some(kind), _) => (kind, line),
+            (None, Some(value)) => (MidLine::Data, value),
+            (None, None) => (MidLine::Other, line),
+        };
+        if kind == MidLine::Data {
+            skipping.skim.push(value);
+        }
+        kind
     }
 
     fn next_line(&mut self) -> Option<BytesMut> {
@@ -187,11 +224,14 @@ impl SseDecoder {
     }
 
     fn drop_if_over_limit(&mut self) {
-        if self.buffer.len() > self.limit.saturating_sub(self.size) {
+        let has_room = self.buffer.len() <= self.limit.saturating_sub(self.size);
+        // The name of a field is kept together, so that it is known what is thrown away.
+        let is_name = self.mid_line.is_none() && self.buffer.len() < b"data:".len();
+        if !has_room && !is_name {
             self.size += self.buffer.len();
-            self.buffer.clear();
+            let part = self.buffer.split();
+            self.mid_line = Some(self.skip(&part, self.mid_line));
             self.searched = 0;
-            self.mid_line = true;
             self.after_cr = false;
         }
     }
@@ -224,15 +264,12 @@ impl SseDecoder {
     }
 
     fn dispatch(&mut self) -> Option<Result<SseEvent, Oversize>> {
-        let length = std::mem::take(&mut self.size);
+        self.size = 0;
         let mut event = std::mem::take(&mut self.event);
         let data = self.data.split().freeze();
         self.has_data = false;
-        if length > self.limit {
-            return Some(Err(Oversize {
-                length,
-                limit: self.limit,
-            }));
+        if let Some(mut skipping) = self.skipping.take() {
+            return skipping.report(self.limit, true).map(Err);
         }
         event.event = event.event.filter(|name| !name.is_empty());
         event.data = data;

@@ -81,6 +81,7 @@ fn decode_object(frame: &Bytes, text: &str, depth: usize) -> Result<Message, Dec
             fault,
             id: envelope.id.as_ref().and_then(|id| source.id(id).ok()),
             looks_like: envelope.looks_like(),
+            excerpt: None,
         })
 }
 
@@ -109,6 +110,11 @@ impl Envelope {
         let walked = scanner.members(|key, value| self.member(&key, value));
         if walked.is_err() {
             self.broken = scanner.last_key().map(Into::into);
+        }
+        // Where the walk broke off at the id, it is not the id: `1` may be the beginning of `12`, and
+        // of two nobody knows which is meant. An error must not name somebody else's request.
+        if self.broken.as_deref() == Some("id") {
+            self.id = None;
         }
         walked?;
         scanner.end()?;

@@ -13,6 +13,8 @@ pub struct DecodeError {
     pub id: Option<RequestId>,
     /// What it was meant to be, as far as that could be told.
     pub looks_like: Kind,
+    /// What a person should see of it: how it begins, and what it came with.
+    pub excerpt: Option<String>,
 }
 
 /// What a message that could not be decoded was meant to be.
@@ -157,6 +159,7 @@ impl From<DecodeFault> for DecodeError {
             fault,
             id: None,
             looks_like: Kind::Unknown,
+            excerpt: None,
         }
     }
 }

@@ -24,6 +24,7 @@ mod members;
 mod message;
 mod raw;
 mod scan;
+mod skim;
 
 pub use decode::{decode, decode_batch, is_batch};
 pub use error::ErrorObject;
@@ -32,5 +33,6 @@ pub use id::RequestId;
 pub use message::{Message, Notification, Request, Response, Text};
 pub use raw::{InvalidJson, RawJson};
 pub use scan::MAX_DEPTH;
+pub(crate) use skim::Skim;
 
 pub(crate) use encode::FrameWriter;

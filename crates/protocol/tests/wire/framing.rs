@@ -1,8 +1,27 @@
 //! Lines and events: how the bytes were cut never shows.
 
 use belay_protocol::framing::{LineDecoder, Oversize, SseDecoder, SseEvent};
+use belay_protocol::jsonrpc::Kind;
 
 type Line = Result<String, Oversize>;
+
+/// Something too long in which nothing was found.
+fn oversize(limit: usize) -> Oversize {
+    Oversize {
+        limit,
+        id: None,
+        looks_like: Kind::Unknown,
+    }
+}
+
+/// An answer that is too long.
+fn oversize_answer(limit: usize, id: i64) -> Oversize {
+    Oversize {
+        limit,
+        id: Some(id.into()),
+        looks_like: Kind::Response,
+    }
+}
 
 fn lines_of(pieces: &[&[u8]], limit: usize) -> Vec<Line> {
     let mut decoder = LineDecoder::new(limit);
@@ -42,18 +61,57 @@ fn a_byte_order_mark_is_passed_over_at_the_start_only() {
 
 #[test]
 fn a_line_over_the_limit_is_skipped_and_the_next_is_read() {
-    let oversize = |length| Err(Oversize { length, limit: 5 });
     assert_eq!(
         whole(b"12345\n123456\n12345\r\nab\n", 5),
         [
             Ok("12345".into()),
-            oversize(6),
+            Err(oversize(5)),
             Ok("12345".into()),
             Ok("ab".into())
         ]
     );
-    assert_eq!(whole(b"123456789\nx\n", 5), [oversize(9), Ok("x".into())]);
-    assert_eq!(whole(b"123456789", 5), [oversize(9)]);
+    assert_eq!(
+        whole(b"123456789\nx\n", 5),
+        [Err(oversize(5)), Ok("x".into())]
+    );
+    assert_eq!(whole(b"123456789", 5), [Err(oversize(5))]);
+}
+
+#[test]
+fn a_line_over_the_limit_is_reported_as_soon_as_it_is_known_whose_it_is() {
+    let mut decoder = LineDecoder::new(100);
+    decoder.push(br#"{"jsonrpc":"2.0","id":7,"result":{"text":""#);
+    assert_eq!(decoder.next_line(), None);
+    decoder.push(&[b'x'; 100]);
+    let answer = oversize_answer(100, 7);
+    assert_eq!(decoder.next_line(), Some(Err(answer.clone())));
+    decoder.push(&[b'x'; 1000]);
+    assert_eq!(decoder.next_line(), None, "it is reported once");
+    decoder.push(b"\"}}\nnext\n");
+    assert_eq!(decoder.next_line().unwrap().unwrap(), "next");
+
+    // Some write the id last.
+    decoder.push(br#"{"result":{"text":""#);
+    decoder.push(&[b'x'; 1000]);
+    assert_eq!(decoder.next_line(), None);
+    decoder.push(b"\"},\"jsonrpc\":\"2.0\",\"id\":7}\nnext\n");
+    assert_eq!(decoder.next_line(), Some(Err(answer)));
+    assert_eq!(decoder.next_line().unwrap().unwrap(), "next");
+}
+
+#[test]
+fn an_event_over_the_limit_is_reported_as_soon_as_it_is_known_whose_it_is() {
+    let mut decoder = SseDecoder::new(100);
+    decoder.push(br#"data: {"jsonrpc":"2.0","id":7,"result":{"text":""#);
+    assert_eq!(decoder.next_event(), None);
+    assert_eq!(decoder.over_limit(), None);
+    decoder.push(&[b'x'; 100]);
+    assert_eq!(decoder.next_event(), Some(Err(oversize_answer(100, 7))));
+    assert_eq!(decoder.over_limit(), Some(oversize_answer(100, 7)));
+    decoder.push(&[b'x'; 1000]);
+    assert_eq!(decoder.next_event(), None, "it is reported once");
+    decoder.push(b"\"}}\n\ndata: next\n\n");
+    assert_eq!(decoder.next_event(), Some(Ok(message("next"))));
 }
 
 #[test]
@@ -65,14 +123,7 @@ fn an_endless_line_is_not_kept() {
         assert!(decoder.buffer().len() <= 2001);
     }
     decoder.push(b"\nnext\n");
-    let length = 10_000_000;
-    assert_eq!(
-        decoder.next_line(),
-        Some(Err(Oversize {
-            length,
-            limit: 1000
-        }))
-    );
+    assert_eq!(decoder.next_line(), Some(Err(oversize(1000))));
     assert_eq!(decoder.next_line().unwrap().unwrap(), "next");
 }
 
@@ -83,6 +134,8 @@ fn lines_split_at_every_byte_are_the_same_lines() {
         b"\xEF\xBB\xBF{}\r\n\xEF\xBB\xBF\n",
         b"short\nmuch too long a line\r\nshort\r\n",
         b"0123456789abc\r\n0123456789ab\r\n0123456789\r\n",
+        br#"{"id":7,"result":{"text":"0123456789"}}"#,
+        b"{\"result\":{\"text\":\"0123456789\"},\"id\":7}\r\nnext\n",
         b"\r\n\r\r\n\n",
     ] {
         for limit in [3, 10, 12, 100] {
@@ -193,10 +246,9 @@ fn a_byte_order_mark_before_the_first_event_is_passed_over() {
 #[test]
 fn an_event_over_the_limit_is_skipped_and_the_next_is_read() {
     let text = b"data: 0123456789\n\ndata: 01234\ndata: 56789\nid: 1\n\ndata: ok\n\n";
-    let oversize = |length| Err(Oversize { length, limit: 12 });
     assert_eq!(
         events_of(&[text], 12),
-        [oversize(16), oversize(27), Ok(message("ok"))]
+        [Err(oversize(12)), Err(oversize(12)), Ok(message("ok"))]
     );
 }
 
@@ -208,14 +260,7 @@ fn an_endless_event_is_not_kept() {
         assert!(decoder.next_event().is_none());
     }
     decoder.push(b"\n\ndata: next\n\n");
-    let length = 10_000_000;
-    assert_eq!(
-        decoder.next_event(),
-        Some(Err(Oversize {
-            length,
-            limit: 1000
-        }))
-    );
+    assert_eq!(decoder.next_event(), Some(Err(oversize(1000))));
     assert_eq!(decoder.next_event(), Some(Ok(message("next"))));
 }
 
@@ -226,6 +271,7 @@ fn events_split_at_every_byte_are_the_same_events() {
         b"data: 0123456789\n\ndata: ok\r\n\r\ndata: 0123456789012\r\rid: 4\n\n",
         b"\xEF\xBB\xBFdata: 0123456789\ndata: 0123456789\n\nretry: 10\n\n",
         b"data: a\n\n\n\r\r\n\ndata\n\n:\n\n",
+        b"data: {\"result\":{\"text\":\"0123456789\"},\ndata: \"id\":7}\nid: 3\n\ndata: ok\n\n",
     ] {
         for limit in [4, 14, 20, 1000] {
             let expected = events_of(&[text], limit);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use belay_protocol::framing::{LineDecoder, Oversize};
-use belay_protocol::jsonrpc::{self, DecodeError, DecodeFault, Message};
+use belay_protocol::jsonrpc::{self, DecodeError, Message};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
@@ -297,6 +297,6 @@ impl Partial {
 fn decode(line: Result<Bytes, Oversize>, depth: usize) -> Result<Message, DecodeError> {
     match line {
         Ok(line) => jsonrpc::decode(&line, depth),
-        Err(Oversize { limit, .. }) => Err(DecodeFault::TooLong { limit }.into()),
+        Err(oversize) => Err(oversize.into()),
     }
 }

@@ -122,8 +122,71 @@ fn a_malformed_answer_spoils_its_call_and_nothing_else() {
     assert_eq!(ends[0].0, first);
     assert!(matches!(
         ends[0].1,
-        Outcome::Violated(Violation::MalformedAnswer(DecodeFault::SeveralKinds))
+        Outcome::Violated(Violation::MalformedAnswer {
+            fault: DecodeFault::SeveralKinds,
+            ..
+        })
     ));
+}
+
+#[test]
+fn what_is_no_json_spoils_the_call_that_has_its_stream_to_itself_and_no_other() {
+    for text in ["oops", r#"{"jsonrpc":"2.0","id":1"#, "[]"] {
+        let mut desk = Desk::client(Era::Modern, Wire::Http);
+        let call = desk.call("tools/call");
+        let exchange = desk.opened();
+        desk.hear_on(exchange, text);
+        assert!(desk.ends().is_empty(), "it was not written yet");
+        desk.written_on(exchange);
+        desk.hear_on(exchange, r#"{"jsonrpc":"2.0","method":7}"#);
+        assert!(desk.ends().is_empty(), "that was to be a notification");
+        desk.hear_on(exchange, text);
+        let ends = desk.ends();
+        let violated = |outcome: &Outcome| {
+            matches!(
+                outcome,
+                Outcome::Violated(Violation::MalformedAnswer { .. })
+            )
+        };
+        assert!(
+            matches!(&ends[..], [(ended, outcome)] if *ended == call && violated(outcome)),
+            "{text}: {ends:?}"
+        );
+
+        let mut desk = Desk::client(Era::Modern, Wire::Pipe);
+        desk.call("tools/call");
+        desk.written();
+        desk.hear(text);
+        assert!(desk.ends().is_empty(), "{text}");
+    }
+}
+
+/// An id that is cut off, written in a way that JSON does not know, or there twice.
+#[test]
+fn an_error_never_names_a_request_that_it_may_not_mean() {
+    for text in [
+        r#"{"jsonrpc":"2.0","method":"tools/call","id":1"#,
+        r#"{"jsonrpc":"2.0","method":"tools/call","id":0x1}"#,
+        r#"{"jsonrpc":"2.0","id":7,"id":1,"method":"tools/call"}"#,
+        r#"{"id":1e,"jsonrpc":"2.0","method":"tools/call"}"#,
+    ] {
+        let mut server = Desk::server(Era::Legacy, Wire::Pipe);
+        server.start("1");
+        server.hear(text);
+        let told = server.written();
+        assert_eq!(told.len(), 1, "{text}");
+        let named = jsonrpc::decode(&told[0].clone().into(), 64).unwrap();
+        assert!(
+            matches!(named, crate::jsonrpc::Message::Unaddressed(_)),
+            "{told:?}"
+        );
+
+        let mut client = Desk::client(Era::Legacy, Wire::Pipe);
+        client.call("tools/call");
+        client.written();
+        client.hear(&text.replace(r#""method":"tools/call""#, r#""result":{}"#));
+        assert!(client.ends().is_empty(), "{text}");
+    }
 }
 
 #[test]
@@ -137,7 +200,10 @@ fn an_answer_that_is_malformed_inside_spoils_its_call_too() {
         let answer = format!(r#"{{"jsonrpc":"2.0","id":1,{body}}}"#);
         let outcome = outcome_of(Era::Modern, &answer);
         assert!(
-            matches!(outcome, Outcome::Violated(Violation::MalformedAnswer(_))),
+            matches!(
+                outcome,
+                Outcome::Violated(Violation::MalformedAnswer { .. })
+            ),
             "{body}"
         );
     }

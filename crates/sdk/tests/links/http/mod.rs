@@ -9,6 +9,8 @@ mod giving_up;
 mod idle;
 mod limits;
 mod listens;
+mod malformed;
+mod played;
 mod sessions;
 mod stored;
 mod streams;

@@ -3,14 +3,13 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::poll_fn;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use belay_protocol::engine::{Loss, LossKind};
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_TYPE, LOCATION};
+use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -37,6 +36,24 @@ pub struct HttpAnswer {
     pub location: Option<String>,
     /// How its body begins.
     pub body: String,
+    /// When to come back, as the server says it.
+    pub retry_after: Option<String>,
+}
+
+impl HttpAnswer {
+    pub(super) fn new(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+        let text = |name| {
+            let value: Option<&http::HeaderValue> = headers.get(name);
+            value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        Self {
+            status: status.as_u16(),
+            content_type: text(CONTENT_TYPE),
+            location: text(LOCATION).filter(|_| status.is_redirection()),
+            body: beginning(body),
+            retry_after: text(RETRY_AFTER),
+        }
+    }
 }
 
 impl fmt::Display for HttpAnswer {
@@ -51,6 +68,9 @@ impl fmt::Display for HttpAnswer {
         match &self.content_type {
             Some(content_type) => write!(f, " with {content_type}")?,
             None => f.write_str(" without a content type")?,
+        }
+        if let Some(when) = &self.retry_after {
+            write!(f, ", Retry-After: {when}")?;
         }
         match self.body.trim() {
             "" => f.write_str(", and nothing in it"),
@@ -79,13 +99,18 @@ pub(super) fn content(headers: &HeaderMap) -> Content {
     }
 }
 
+/// A body that was not read to its end.
+pub(super) enum Unread {
+    TooLong { limit: usize },
+    Broken(Loss),
+}
+
 /// Reads a body to its end.
-pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Loss> {
+pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Unread> {
     let mut read = BytesMut::new();
-    while let Some(data) = next(&mut body).await? {
+    while let Some(data) = next(&mut body).await.map_err(Unread::Broken)? {
         if read.len() + data.len() > limit {
-            let problem = format!("the answer is longer than {limit} bytes");
-            return Err(because(LossKind::Io, io::Error::other(problem)));
+            return Err(Unread::TooLong { limit });
         }
         read.extend_from_slice(&data);
     }
@@ -140,18 +165,13 @@ pub(super) async fn odd(status: StatusCode, headers: &HeaderMap, mut body: Incom
 
 /// The same, of which the body was read.
 pub(super) fn unexpected(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Loss {
-    let text = |name| {
-        let value: Option<&http::HeaderValue> = headers.get(name);
-        value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
-    };
-    let body = &body[..body.len().min(SHOWN)];
-    let answer = HttpAnswer {
-        status: status.as_u16(),
-        content_type: text(CONTENT_TYPE),
-        location: text(LOCATION).filter(|_| status.is_redirection()),
-        body: String::from_utf8_lossy(body).into_owned(),
-    };
+    let answer = HttpAnswer::new(status, headers, body);
     because(LossKind::HttpStatus(status.as_u16()), answer)
+}
+
+/// How a body begins, for people.
+pub(super) fn beginning(body: &[u8]) -> String {
+    String::from_utf8_lossy(&body[..body.len().min(SHOWN)]).into_owned()
 }
 
 /// A request that found nobody, or was cut off.

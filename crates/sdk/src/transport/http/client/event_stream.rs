@@ -122,12 +122,7 @@ async fn read(place: &Place, link: &Link, mut events: SseDecoder, mut body: Inco
                     }
                 }
                 Ok(_) => {}
-                Err(oversize) => {
-                    let fault = jsonrpc::DecodeFault::TooLong {
-                        limit: oversize.limit,
-                    };
-                    link.deliver(Err(fault.into()));
-                }
+                Err(oversize) => link.deliver(Err(oversize.into())),
             }
         }
         match answer::next(&mut body).await {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use belay_protocol::engine::{Closing, ExchangeId, LossKind, Waiting};
-use belay_protocol::jsonrpc::{self, Message, RawJson, RequestId};
+use belay_protocol::jsonrpc::{self, DecodeError, DecodeFault, Message, RawJson, RequestId};
 use belay_protocol::types::legacy::Initialize;
 use belay_protocol::types::{CallTool, Era, ProtocolVersion, Request as _};
 use bytes::Bytes;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::headers;
 use super::super::mirrored::KnownTools;
 use super::address::Address;
-use super::answer::{self, Content};
+use super::answer::{self, Content, HttpAnswer, Unread};
 use super::connect::Connections;
 use super::stream::Stream;
 use crate::driver::{Carried, Link, Passed, Tap, Turn, fenced};
@@ -100,10 +100,19 @@ impl Place {
         }
     }
 
-    /// Takes in a message.
-    pub(super) fn deliver(&self, carried: &Carried, frame: &Bytes) {
+    /// Takes in a message; if it is none, with what tells people what it was.
+    pub(super) fn deliver(
+        &self,
+        carried: &Carried,
+        frame: &Bytes,
+        excerpt: impl FnOnce() -> String,
+    ) {
         self.show(Passed::In, frame);
-        carried.deliver(jsonrpc::decode(frame, self.limits.1));
+        let message = jsonrpc::decode(frame, self.limits.1);
+        carried.deliver(message.map_err(|error| DecodeError {
+            excerpt: Some(excerpt()),
+            ..error
+        }));
     }
 
     /// Whether a response says that the session is over. Then everything on it is.
@@ -212,11 +221,17 @@ async fn understand(
         Content::Json if status != StatusCode::ACCEPTED => {
             let body = match answer::read(body, place.limits.0).await {
                 Ok(body) => body,
-                Err(loss) => return carried.lost(loss, false),
+                Err(Unread::TooLong { limit }) => {
+                    let fault = DecodeFault::TooLong { limit };
+                    return carried.deliver(Err(fault.into()));
+                }
+                Err(Unread::Broken(loss)) => return carried.lost(loss, false),
             };
             match status.is_success() || speaks_for_itself(carried, status, &body, asked) {
                 true if !body.is_empty() => {
-                    place.deliver(carried, &body);
+                    place.deliver(carried, &body, || {
+                        HttpAnswer::new(status, headers, &body).to_string()
+                    });
                     carried.input_ended();
                 }
                 _ => carried.lost(answer::unexpected(status, headers, &body), false),

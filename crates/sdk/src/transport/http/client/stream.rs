@@ -151,13 +151,14 @@ impl<'a> Stream<'a> {
             while let Some(event) = events.next_event() {
                 match event {
                     Ok(event) => self.take_in_event(event),
-                    Err(oversize) => {
-                        self.last = None;
-                        let problem = format!("an event is longer than {} bytes", oversize.limit);
-                        return answer::because(LossKind::Io, std::io::Error::other(problem));
-                    }
+                    Err(oversize) => self.carried.deliver(Err(oversize.into())),
                 }
                 self.carried.link().until_heard().await;
+            }
+            // The stream of a call is not heard out: what is too long is the answer, unless it says
+            // that it is something else.
+            if let Some(oversize) = events.over_limit() {
+                self.carried.deliver(Err(oversize.into()));
             }
             self.hear(events.comments() > comments);
         }
@@ -188,7 +189,8 @@ impl<'a> Stream<'a> {
         let ordinary = event.event.is_none_or(|kind| kind == "message");
         if ordinary && !event.data.is_empty() {
             self.fruitless = 0;
-            self.place.deliver(self.carried, &event.data);
+            self.place
+                .deliver(self.carried, &event.data, || answer::beginning(&event.data));
         }
     }
 }
