@@ -121,6 +121,36 @@ async fn bounded_a_flood_of_calls_is_refused_at_once_and_every_cancel_is_read() 
     }
 }
 
+/// What blocks cannot be stopped, so it has places of its own.
+#[tokio::test]
+async fn bounded_blocking_handlers_whose_callers_are_gone_stop_nobody_else() {
+    for mode in [Mode::Legacy, Mode::Modern] {
+        let mut server = RawServer::start(mode).await;
+        for id in 1..=100 {
+            server.call(id, "block", json!({ "ms": 60_000 })).await;
+        }
+        for _ in 0..100 - 64 {
+            let refused = server.peer.hear().await.unwrap();
+            assert_eq!(refused["error"]["code"], -31001, "{refused}");
+        }
+        for id in 1..=100 {
+            server.cancel(id).await;
+        }
+        for id in 200..400 {
+            server.call(id, "echo", json!({ "text": "hi" })).await;
+            let answer = server.peer.expect_answer(id).await;
+            assert!(answer.get("result").is_some(), "{answer}");
+        }
+        server.call(500, "block", json!({ "ms": 1 })).await;
+        let refused = server.peer.expect_answer(500).await;
+        assert_eq!(refused["error"]["code"], -31001, "{refused}");
+        server.peer.hang_up().await;
+        let (status, after, _) = server.ended().await;
+        assert_eq!(status.code(), Some(0));
+        assert!(after < Duration::from_secs(10), "{after:?}");
+    }
+}
+
 #[tokio::test]
 async fn bounded_each_limit_of_our_own_has_its_typed_refusal() {
     for mode in MODES {

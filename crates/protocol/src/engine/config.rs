@@ -202,6 +202,9 @@ pub struct Limits {
     pub handlers: usize,
     /// Listens open at once; they do not count as handlers.
     pub listens: usize,
+    /// Blocking handlers whose threads run at once, those that nobody waits for any more included.
+    /// Whoever starts the threads sees to it.
+    pub blocking: usize,
     /// Calls of ours in flight at once.
     pub calls: usize,
     /// Bytes of calls and notifications waiting to be written: on an exchange for a server, in all
@@ -230,6 +233,7 @@ impl Default for Limits {
         Self {
             handlers: 128,
             listens: 1024,
+            blocking: 64,
             calls: 4096,
             queued_bytes: 16 << 20,
             queued_answers: 1024,

@@ -53,12 +53,21 @@ impl Engine {
 
     /// Its time is over: it is dropped. One that blocks counts as over-run until it returns.
     pub(super) fn abort(&mut self, key: RequestKey) {
-        if let Some(handler) = self.handlers.get_mut(key) {
+        let due = self.handlers.change(key, |handler| {
             let due = handler.due();
             handler.state = HandlerState::Aborted;
+            due
+        });
+        if let Some(due) = due {
             self.timers.reset(Timer::Handler(key), due, None);
             self.events.push_back(Event::Abort { request: key });
         }
+    }
+
+    /// A handler runs on a thread of its own, which goes on until it returns, whoever waits.
+    pub fn handler_blocks(&mut self, key: RequestKey) {
+        self.handlers
+            .change(key, |handler| handler.is_blocking = true);
     }
 
     /// It does not exist any more.
@@ -73,11 +82,15 @@ impl Engine {
 pub(super) struct Handlers {
     table: Table<RequestKey, Handler>,
     listens: usize,
+    /// Blocking ones that were dropped, and whose threads go on.
+    left: usize,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
     is_listen: bool,
+    /// It runs on a thread, and is not gone when it is dropped.
+    is_blocking: bool,
     /// How long it may clean up; `None` for a plain one, which is dropped at its next await.
     pub(super) grace: Option<Duration>,
     pub(super) state: HandlerState,
@@ -91,6 +104,10 @@ pub(super) enum HandlerState {
 }
 
 impl Handler {
+    fn is_left(&self) -> bool {
+        self.is_blocking && self.state == HandlerState::Aborted
+    }
+
     fn due(&self) -> Option<Time> {
         match self.state {
             HandlerState::Stopping { until } => Some(until),
@@ -104,6 +121,7 @@ impl Handlers {
         Self {
             table: Table::new(),
             listens: 0,
+            left: 0,
         }
     }
 
@@ -113,6 +131,7 @@ impl Handlers {
             key,
             Handler {
                 is_listen,
+                is_blocking: false,
                 grace: None,
                 state: HandlerState::Running,
             },
@@ -123,7 +142,17 @@ impl Handlers {
     pub(super) fn gone(&mut self, key: RequestKey) -> Option<Handler> {
         let handler = self.table.remove(key)?;
         self.listens -= usize::from(handler.is_listen);
+        self.left -= usize::from(handler.is_left());
         Some(handler)
+    }
+
+    /// Changes one in a way that may leave its thread behind.
+    fn change<T>(&mut self, key: RequestKey, change: impl FnOnce(&mut Handler) -> T) -> Option<T> {
+        let handler = self.table.get_mut(key)?;
+        self.left -= usize::from(handler.is_left());
+        let changed = change(handler);
+        self.left += usize::from(handler.is_left());
+        Some(changed)
     }
 
     pub(super) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Handler> {
@@ -136,8 +165,17 @@ impl Handlers {
             .keys_where(|handler| handler.state != HandlerState::Aborted)
     }
 
+    /// Those that count as running. A blocking one that was dropped does not: nobody can stop it,
+    /// and it must not keep others from starting. How many of those there are, is limited by itself.
     pub(super) fn running(&self) -> usize {
-        self.table.len() - self.listens
+        let is_left =
+            |handler: &Handler| handler.is_blocking && handler.state == HandlerState::Aborted;
+        let left = self.table.iter().filter(|(_, handler)| is_left(handler));
+        self.table.len() - self.listens - left.count()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
     }
 
     pub(super) fn listens(&self) -> usize {

@@ -312,7 +312,7 @@ impl Engine {
 
     /// How many handlers exist: those that run, and those that are being stopped.
     pub fn handlers(&self) -> usize {
-        self.handlers.running() + self.handlers.listens()
+        self.handlers.len()
     }
 
     /// Whether nothing goes on: no request in either direction, no exchange but the one that is always

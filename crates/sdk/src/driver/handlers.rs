@@ -61,20 +61,41 @@ pub(super) struct Running {
     told: Option<Instant>,
     /// It was dropped, and is still there.
     overrun: bool,
+    /// It runs on a thread of its own.
+    blocks: bool,
+    /// What it takes to run, given back when it is gone; or, if it blocks, when it is dropped: what
+    /// cannot be stopped must not keep others from starting.
+    admitted: Vec<OwnedSemaphorePermit>,
 }
 
 /// As long as this exists, so does the handler. When it goes, the engine is told.
 pub(crate) struct Presence {
     link: Arc<Link>,
     key: RequestKey,
-    /// What it takes to run, given back when it is gone: the link's own, and one more.
-    _admitted: Vec<OwnedSemaphorePermit>,
+    /// Given back when it is gone.
     permit: OnceLock<OwnedSemaphorePermit>,
+    /// The same for the thread of one that blocks.
+    thread: OnceLock<OwnedSemaphorePermit>,
 }
 
 impl Presence {
     pub(crate) fn hold(&self, permit: OwnedSemaphorePermit) {
         let _ = self.permit.set(permit);
+    }
+
+    /// From now on it is a thread of its own, if there may be one more. It counts as one until it is
+    /// gone.
+    pub(crate) fn blocks(&self) -> bool {
+        let Ok(thread) = self.link.blocking.clone().try_acquire_owned() else {
+            return false;
+        };
+        let _ = self.thread.set(thread);
+        let mut state = self.link.lock();
+        state.engine.handler_blocks(self.key);
+        if let Some(running) = state.running.get_mut(&self.key) {
+            running.blocks = true;
+        }
+        true
     }
 }
 
@@ -109,14 +130,16 @@ impl Link {
         let presence = Arc::new(Presence {
             link: self.clone(),
             key,
-            _admitted: admitted,
             permit: OnceLock::new(),
+            thread: OnceLock::new(),
         });
         let running = Running {
             stop: stop.clone(),
             task: None,
             told: None,
             overrun: false,
+            blocks: false,
+            admitted,
         };
         self.lock().running.insert(key, running);
         let method = incoming.method.clone();
@@ -174,13 +197,18 @@ impl Link {
     /// Drops a handler's future at its next await.
     pub(super) fn abort(&self, key: RequestKey) {
         let mut state = self.lock();
+        let mut given_back = Vec::new();
         let task = state.running.get_mut(&key).and_then(|running| {
             if !std::mem::replace(&mut running.overrun, true) {
                 self.stats.overruns(true);
             }
+            if running.blocks {
+                given_back = std::mem::take(&mut running.admitted);
+            }
             running.task.clone()
         });
         drop(state);
+        drop(given_back);
         if let Some(task) = task {
             task.abort();
         }

@@ -82,6 +82,8 @@ pub(crate) struct Link {
     gates: Vec<Arc<Semaphore>>,
     /// How many listens there may be, beyond the engine's own limit.
     listens: Option<Arc<Semaphore>>,
+    /// How many blocking handlers there may be.
+    blocking: Arc<Semaphore>,
     stats: Arc<Stats>,
     principal: Option<Principal>,
     origin: Instant,
@@ -96,6 +98,8 @@ pub(crate) struct Surroundings {
     pub(crate) gates: Vec<Arc<Semaphore>>,
     /// What limits its listens.
     pub(crate) listens: Option<Arc<Semaphore>>,
+    /// What limits its blocking handlers; by default it has a limit of its own.
+    pub(crate) blocking: Option<Arc<Semaphore>>,
     /// What counts how handlers were stopped.
     pub(crate) stats: Arc<Stats>,
     /// Who is at the other end, if that is known.
@@ -133,6 +137,9 @@ impl Link {
 
     /// One of many links of a server.
     pub(crate) fn within(config: impl Into<Arc<Config>>, surroundings: Surroundings) -> Arc<Self> {
+        let config = config.into();
+        let own = || Arc::new(Semaphore::new(config.limits.blocking));
+        let blocking = surroundings.blocking.unwrap_or_else(own);
         Arc::new(Self {
             state: Mutex::new(State {
                 engine: Engine::new(config),
@@ -151,6 +158,7 @@ impl Link {
             tasks: surroundings.tasks,
             gates: surroundings.gates,
             listens: surroundings.listens,
+            blocking,
             stats: surroundings.stats,
             principal: surroundings.principal,
             origin: Instant::now(),

@@ -6,20 +6,30 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 
-use belay_protocol::types::CallToolResult;
+use belay_protocol::jsonrpc::ErrorObject;
+use belay_protocol::types::{CallToolResult, error_code};
 use tokio::sync::oneshot;
 
 use crate::context::Context;
 use crate::driver::BoxFuture;
 
 /// Runs `work` on a thread. The handler counts as existing until the thread is done, whether or not
-/// somebody still waits.
+/// somebody still waits. There are only so many of these threads: one too many is refused, so that
+/// what cannot be stopped takes nothing from the rest (**bounded**).
 pub(super) fn run(
     cx: Context,
     work: impl FnOnce(Context) -> CallToolResult + Send + 'static,
 ) -> BoxFuture<CallToolResult> {
     let (done, result) = oneshot::channel();
     let presence = cx.presence();
+    if !presence.as_ref().is_some_and(|presence| presence.blocks()) {
+        return Box::pin(async move {
+            let problem = "overloaded: too many blocking handlers are running; send it again later";
+            cx.refuse(ErrorObject::new(error_code::OVERLOADED, problem))
+                .await;
+            CallToolResult::error(problem)
+        });
+    }
     // So that it can spawn tasks through its context.
     let runtime = tokio::runtime::Handle::current();
     let spawned = thread::Builder::new()

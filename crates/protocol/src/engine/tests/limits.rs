@@ -110,6 +110,24 @@ fn handlers_that_are_being_stopped_still_count() {
 }
 
 #[test]
+fn a_blocking_handler_that_was_dropped_keeps_nobody_from_starting() {
+    let mut config = server_config(Wire::Pipe);
+    config.limits.handlers = 1;
+    let mut desk = Desk::new(config);
+    desk.be_initialized();
+    let key = desk.start("1");
+    desk.engine.handler_blocks(key);
+    desk.hear(&tool_call("2"));
+    assert!(desk.written()[0].contains("-31001"), "it still runs");
+    desk.hear(&cancel_of("1"));
+    desk.events();
+    desk.start("3");
+    assert_eq!(desk.engine.handlers(), 2, "it is still there");
+    desk.engine.handler_gone(desk.now, key);
+    assert_eq!(desk.engine.handlers(), 1);
+}
+
+#[test]
 fn listens_count_separately() {
     let mut config = server_config(Wire::Pipe);
     config.limits.handlers = 1;

@@ -39,6 +39,8 @@ pub(super) struct Shared {
     in_flight: Arc<Semaphore>,
     /// Streams of news, which are counted by themselves (**bounded**).
     listens: Arc<Semaphore>,
+    /// Handlers that block, which nobody can stop.
+    blocking: Arc<Semaphore>,
     pub(super) books: Books,
     streams: Arc<AtomicUsize>,
 }
@@ -78,6 +80,7 @@ impl Shared {
             },
             in_flight: Arc::new(Semaphore::new(options.in_flight)),
             listens: Arc::new(Semaphore::new(config.limits.listens)),
+            blocking: Arc::new(Semaphore::new(config.limits.blocking)),
             books: server.books(),
             tools: server.known_tools(),
             options,
@@ -133,6 +136,7 @@ impl Shared {
             tasks: self.tasks.clone(),
             gates: gates.cloned().collect(),
             listens: Some(self.listens.clone()),
+            blocking: Some(self.blocking.clone()),
             stats: self.books.stats(),
             principal,
         };
