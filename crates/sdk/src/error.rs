@@ -34,7 +34,8 @@ enum Inner {
     BadParams(serde_json::Error),
     /// A list goes on and on.
     #[cfg(feature = "client")]
-    TooManyPages(usize),
+    /// More pages, or more items, than were asked for at most.
+    ListTooLong(usize, &'static str),
     /// The peer needs input first, and did not get it.
     #[cfg(feature = "client")]
     Unanswered(Outcome, Unanswered),
@@ -91,7 +92,7 @@ impl Error {
             #[cfg(feature = "client")]
             Inner::Unanswered(..) => ErrorKind::InputRequired,
             #[cfg(feature = "client")]
-            Inner::TooManyPages(_) => ErrorKind::Rejected,
+            Inner::ListTooLong(..) => ErrorKind::Rejected,
             Inner::BadResult(_) => ErrorKind::Violated,
             Inner::BadParams(_) => ErrorKind::Rejected,
             Inner::Connect(..) => ErrorKind::Lost,
@@ -172,7 +173,7 @@ impl Error {
             #[cfg(feature = "client")]
             Inner::Unanswered(..) => None,
             #[cfg(feature = "client")]
-            Inner::TooManyPages(_) => Some(Sent::Never),
+            Inner::ListTooLong(..) => Some(Sent::Never),
             Inner::BadResult(_) => None,
         }
     }
@@ -201,8 +202,8 @@ impl Error {
     }
 
     #[cfg(feature = "client")]
-    pub(crate) fn too_many_pages(most: usize) -> Self {
-        Self(Box::new(Inner::TooManyPages(most)))
+    pub(crate) fn list_too_long(most: usize, of: &'static str) -> Self {
+        Self(Box::new(Inner::ListTooLong(most, of)))
     }
 
     #[cfg(feature = "client")]
@@ -278,7 +279,9 @@ impl fmt::Display for Error {
                 Outcome::Rejected(rejection) => write!(f, "rejected: {rejection}"),
             },
             #[cfg(feature = "client")]
-            Inner::TooManyPages(most) => write!(f, "rejected: a list of more than {most} pages"),
+            Inner::ListTooLong(most, of) => {
+                write!(f, "rejected: a list of more than {most} {of}")
+            }
             #[cfg(feature = "client")]
             Inner::Unanswered(_, why) => {
                 f.write_str("the peer needs input first: ")?;
@@ -303,7 +306,7 @@ impl StdError for Error {
             #[cfg(feature = "client")]
             Inner::Unanswered(_, Unanswered::Failed(_, error)) => Some(error),
             #[cfg(feature = "client")]
-            Inner::Unanswered(..) | Inner::TooManyPages(_) => None,
+            Inner::Unanswered(..) | Inner::ListTooLong(..) => None,
             Inner::BadResult(error) | Inner::BadParams(error) => Some(error),
             Inner::Connect(_, source) => {
                 let source = source.as_deref()?;

@@ -17,6 +17,9 @@ use crate::Error;
 /// So many pages are enough for anybody.
 pub(crate) const PAGES: usize = 64;
 
+/// So many items of a list are kept, if nothing else is said.
+const ITEMS: usize = 10_000;
+
 /// A list that comes in pages.
 pub trait Paged: Typed<Params = PaginatedParams> {
     /// What is listed.
@@ -76,6 +79,7 @@ pub struct Pages<L> {
     next: Option<PaginatedParams>,
     most: usize,
     left: usize,
+    most_items: usize,
     fresh: bool,
     list: PhantomData<fn() -> L>,
 }
@@ -87,6 +91,7 @@ impl<L: Paged> Pages<L> {
             next: Some(PaginatedParams::new()),
             most: PAGES,
             left: PAGES,
+            most_items: ITEMS,
             fresh: false,
             list: PhantomData,
         }
@@ -95,6 +100,13 @@ impl<L: Paged> Pages<L> {
     /// So many pages at most; 64 if this is not said. One more is an error.
     pub fn at_most(mut self, pages: usize) -> Self {
         (self.most, self.left) = (pages, pages);
+        self
+    }
+
+    /// So many items at most in [`Pages::all`]; 10,000 if this is not said. One more is an error: a
+    /// page can have hundreds of thousands, and all of them are kept.
+    pub fn items_at_most(mut self, items: usize) -> Self {
+        self.most_items = items;
         self
     }
 
@@ -114,7 +126,7 @@ impl<L: Paged> Pages<L> {
             return Ok(None);
         };
         if self.left == 0 {
-            return Err(Error::too_many_pages(self.most));
+            return Err(Error::list_too_long(self.most, "pages"));
         }
         let call = self.client.request::<L>(page);
         let call = match self.fresh {
@@ -183,6 +195,9 @@ impl<L: Paged> Pages<L> {
     async fn collect(&mut self) -> Result<Vec<L::Item>, Error> {
         let mut items = Vec::new();
         while let Some(page) = self.next().await? {
+            if items.len() + page.len() > self.most_items {
+                return Err(Error::list_too_long(self.most_items, "items"));
+            }
             items.extend(page);
         }
         Ok(items)

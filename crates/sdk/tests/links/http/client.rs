@@ -1,6 +1,7 @@
 //! The client, against a server that the test plays, and against our own.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -445,6 +446,62 @@ async fn typed_end_a_broken_stream_is_lost_when_the_first_reconnect_is_refused()
         .iter()
         .filter(|asked| asked.header("last-event-id").is_some());
     assert_eq!(again.count(), 1);
+}
+
+/// A server whose streams break after each event, with something new on each.
+#[tokio::test(flavor = "current_thread")]
+async fn bounded_nobody_is_asked_again_more_often_than_ten_times_a_second() {
+    let count = AtomicUsize::new(0);
+    let server = Played::new(move |asked| {
+        let resumes = asked.header("last-event-id").is_some();
+        match asked.asks("tools/list") || resumes {
+            true => {
+                let number = count.fetch_add(1, Ordering::SeqCst);
+                Reply::AndClose(format!("{EVENTS}id: 5-{number}\ndata:\n\n"))
+            }
+            false => greeting(asked).unwrap_or(Reply::Nothing),
+        }
+    })
+    .await;
+    let client = server.client(Mode::Legacy).await;
+    let call = client.list_tools().timeout(Duration::from_secs(1));
+    assert!(call.await.unwrap_err().is_timeout());
+    let asked = server.asked();
+    let again = asked
+        .iter()
+        .filter(|it| it.header("last-event-id").is_some());
+    let again = again.count();
+    assert!((2..=11).contains(&again), "asked {again} times in a second");
+}
+
+#[tokio::test]
+async fn bounded_a_list_of_too_many_items_is_an_error() {
+    let server = Played::new(|asked| match asked.asks("tools/list") {
+        true => {
+            let tool = json!({ "name": "t", "inputSchema": {} });
+            let page =
+                json!({ "tools": vec![tool; 400], "nextCursor": "more", "resultType": "complete" });
+            Reply::Bytes(result(asked, page))
+        }
+        false => greeting(asked).unwrap_or(Reply::Nothing),
+    })
+    .await;
+    for mode in MODES {
+        let client = server.client(mode).await;
+        let pages = client
+            .pages::<belay::types::ListTools>()
+            .items_at_most(1000);
+        let error = pages.all().await.unwrap_err();
+        assert!(
+            error.to_string().contains("more than 1000 items"),
+            "{error}"
+        );
+        let error = client.list_all_tools().await.unwrap_err();
+        assert!(
+            error.to_string().contains("more than 10000 items"),
+            "{error}"
+        );
+    }
 }
 
 /// A server that lets us come back for ever without a word does not hold a call for ever.

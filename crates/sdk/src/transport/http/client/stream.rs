@@ -43,6 +43,8 @@ pub(super) struct Stream<'a> {
     retry: Option<Duration>,
     /// How often we came back for nothing.
     fruitless: u32,
+    /// When the stream was asked for again last.
+    asked: Option<Instant>,
     /// For how long the server may say nothing, if it says something now and then even if there is
     /// nothing to say.
     silence: Option<Duration>,
@@ -59,6 +61,7 @@ impl<'a> Stream<'a> {
             last: None,
             retry: None,
             fruitless: 0,
+            asked: None,
             silence: None,
             heard: Instant::now(),
             listens: false,
@@ -94,7 +97,11 @@ impl<'a> Stream<'a> {
 
     /// Asks for the rest of it.
     async fn ask_again(&mut self) -> Result<Incoming, Loss> {
-        tokio::time::sleep(self.wait()).await;
+        // However much is new on it each time.
+        let next = self.asked.map(|asked| asked + SHORTEST_WAIT);
+        let next = next.unwrap_or_else(Instant::now);
+        tokio::time::sleep_until(next.max(Instant::now() + self.wait())).await;
+        self.asked = Some(Instant::now());
         self.fruitless += 1;
         let mut request = self.place.about_session(Method::GET, self.carried.link());
         if let Some(last) = self.last.clone() {
