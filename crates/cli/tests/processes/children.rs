@@ -9,7 +9,9 @@ use rustix::process::Signal;
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::support::{BELAY, Scratch, client, client_of_script, exists, signal, until_gone};
+use crate::support::{
+    BELAY, Scratch, belay_command, client, client_of_script, exists, signal, until_gone,
+};
 
 #[tokio::test]
 async fn no_orphan_processes_a_stubborn_grandchild_goes_with_its_launcher() {
@@ -56,7 +58,7 @@ async fn no_orphan_processes_dropping_a_client_ends_its_server() {
 /// The tool as a client, of a server that leaves its process id in a file.
 fn tool(pid: &Scratch, arguments: &[&str]) -> Command {
     let script = format!("echo $$ > {}; exec {BELAY} serve", pid.0.display());
-    let mut command = Command::new(BELAY);
+    let mut command = belay_command();
     command
         .args(arguments)
         .args(["--", "sh", "-c", &script])

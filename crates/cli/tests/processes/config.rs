@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tokio::process::Command;
 
-use crate::support::{BELAY, Scratch};
+use crate::support::{BELAY, STATE, Scratch, belay_command};
 
 fn fixture(name: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -12,7 +12,7 @@ fn fixture(name: &str) -> String {
 }
 
 async fn belay(arguments: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(BELAY);
+    let mut command = belay_command();
     let output = command.args(arguments).env("BELAY", BELAY).output().await;
     let output = output.unwrap();
     (
@@ -198,7 +198,10 @@ async fn arguments_come_from_files_and_from_stdin() {
     let (code, _, err) = belay(&["call", "echo", "text=@/no/such", "--", BELAY, "serve"]).await;
     assert_eq!(code, 1);
     assert!(err.contains("text=@/no/such: No such file"), "{err}");
-    let piped = format!("echo '{{\"text\":\"piped\"}}' | {BELAY} call echo - -- {BELAY} serve");
+    let piped = format!(
+        "export {}={}; echo '{{\"text\":\"piped\"}}' | {BELAY} call echo - -- {BELAY} serve",
+        STATE.0, STATE.1
+    );
     let output = Command::new("sh")
         .args(["-c", &piped])
         .output()
@@ -214,7 +217,7 @@ async fn a_shell_completes_servers_and_by_asking_them_their_tools() {
     let file = folder.0.join(".mcp.json");
     std::fs::copy(fixture("claude_code.mcp.json"), &file).unwrap();
     let complete = async |words: &[&str]| {
-        let output = Command::new(BELAY)
+        let output = belay_command()
             .current_dir(&folder.0)
             .env("HOME", "/nowhere")
             .env("BELAY", BELAY)

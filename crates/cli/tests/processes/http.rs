@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::support::{BELAY, Scratch, active, memory, signal, text, until_active, until_gone};
+use crate::support::{
+    BELAY, Scratch, active, belay_command, memory, signal, text, until_active, until_gone,
+};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
@@ -340,7 +342,7 @@ async fn a_client_that_is_killed_leaves_nothing_on_its_server() {
             Way::Modern => "modern",
             _ => "legacy",
         };
-        let mut child = Command::new(BELAY)
+        let mut child = belay_command()
             .args(["call", "--era", era, &url, "hang"])
             .kill_on_drop(true)
             .spawn()

@@ -15,6 +15,19 @@ use tokio::process::{Child, Command};
 pub(crate) const BELAY: &str = env!("CARGO_BIN_EXE_belay");
 pub(crate) const MODES: [Mode; 2] = [Mode::Legacy, Mode::Modern];
 
+/// Where the tool keeps its state in tests: never in the home of whoever runs them.
+pub(crate) const STATE: (&str, &str) = (
+    "XDG_STATE_HOME",
+    concat!(env!("CARGO_TARGET_TMPDIR"), "/state"),
+);
+
+/// The tool, with a state of its own.
+pub(crate) fn belay_command() -> Command {
+    let mut command = Command::new(BELAY);
+    command.env(STATE.0, STATE.1);
+    command
+}
+
 /// A client of `belay serve`.
 pub(crate) async fn client(mode: Mode) -> Client {
     let mut command = std::process::Command::new(BELAY);

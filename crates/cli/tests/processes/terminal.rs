@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::support::{BELAY, Scratch};
+use crate::support::{BELAY, STATE, Scratch, belay_command};
 
 /// A command on a terminal of its own.
 struct Terminal {
@@ -28,6 +28,7 @@ impl Terminal {
                 "/dev/null",
             ])
             .env("BELAY", BELAY)
+            .env(STATE.0, STATE.1)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -117,7 +118,7 @@ async fn a_form_is_filled_in_at_the_prompt() {
 
 #[tokio::test]
 async fn a_form_without_a_terminal_is_refused_and_told() {
-    let output = Command::new(BELAY)
+    let output = belay_command()
         .args([
             "call",
             "--era",
@@ -170,7 +171,7 @@ async fn ctrl_c_once_cancels_and_twice_kills() {
 
 #[tokio::test]
 async fn in_a_pipe_there_is_no_bar_and_no_colour() {
-    let output = Command::new(BELAY)
+    let output = belay_command()
         .args(["call", "count", "to=2", "delay_ms=1", "--", BELAY, "serve"])
         .output()
         .await

@@ -4,17 +4,16 @@ use std::process::Stdio;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::process::Command;
 
 use crate::http::{HttpServer, Way};
-use crate::support::{BELAY, Scratch};
+use crate::support::{BELAY, Scratch, belay_command};
 
 async fn belay(arguments: &[&str]) -> (i32, String, String) {
     belay_with(arguments, &[]).await
 }
 
 async fn belay_with(arguments: &[&str], variables: &[(&str, &str)]) -> (i32, String, String) {
-    let output = Command::new(BELAY)
+    let output = belay_command()
         .args(arguments)
         .envs(variables.iter().copied())
         .stdin(Stdio::null())

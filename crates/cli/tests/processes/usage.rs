@@ -7,10 +7,10 @@ use rustix::process::Signal;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
-use crate::support::{BELAY, Scratch, signal};
+use crate::support::{BELAY, STATE, Scratch, belay_command, signal};
 
 async fn belay(arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::new(BELAY)
+    let output = belay_command()
         .args(arguments)
         .stdin(Stdio::null())
         .output()
@@ -111,7 +111,7 @@ async fn a_server_that_never_answers_is_given_up() {
     // Five seconds for the probe, then `initialize`, which has a minute: killed before that.
     let pid = Scratch::new("pid");
     let script = format!("echo $$ > {}; exec sleep 1000", pid.0.display());
-    let mut client = Command::new(BELAY)
+    let mut client = belay_command()
         .args(["list", "--era", "modern", "--", "sh", "-c", &script])
         .stderr(Stdio::piped())
         .spawn()
@@ -133,7 +133,7 @@ async fn ctrl_c_ends_it_while_nobody_reads() {
             format!("name={text}"),
         ],
     ] {
-        let mut client = Command::new(BELAY)
+        let mut client = belay_command()
             .args(&words)
             .args(["--", BELAY, "serve"])
             .stdout(Stdio::piped())
@@ -153,7 +153,7 @@ async fn ctrl_c_ends_it_while_nobody_reads() {
 async fn ctrl_c_cancels_on_the_wire() {
     let heard = Scratch::new("heard");
     let script = format!("tee {} | {BELAY} serve", heard.0.display());
-    let mut client = Command::new(BELAY)
+    let mut client = belay_command()
         .args(["call", "hang", "--", "sh", "-c", &script])
         .stderr(Stdio::piped())
         .spawn()
@@ -186,7 +186,7 @@ async fn a_second_ctrl_c_kills() {
         pid.0.display(),
         heard.0.display()
     );
-    let mut client = Command::new(BELAY)
+    let mut client = belay_command()
         .args(["call", "hang", "--", "sh", "-c", &script])
         .stderr(Stdio::piped())
         .spawn()
@@ -270,7 +270,7 @@ async fn json_stays_json_whatever_happens() {
 
 #[tokio::test]
 async fn arguments_that_never_come_can_be_interrupted() {
-    let mut client = Command::new(BELAY)
+    let mut client = belay_command()
         .args(["call", "echo", "-", "--", BELAY, "serve"])
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
@@ -292,7 +292,7 @@ async fn arguments_that_never_come_can_be_interrupted() {
         BELAY,
         "serve",
     ];
-    let mut client = Command::new(BELAY)
+    let mut client = belay_command()
         .args(waits)
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
@@ -414,6 +414,7 @@ async fn a_closed_pipe_is_no_error() {
         let output = Command::new("bash")
             .args(["-c", &format!("set -o pipefail; {script}")])
             .env("BELAY", BELAY)
+            .env(STATE.0, STATE.1)
             .output()
             .await
             .unwrap();
