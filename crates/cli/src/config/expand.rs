@@ -1,19 +1,33 @@
 //! `${VAR}`, `${VAR:-default}` and `${env:VAR}`.
 
+/// How deep defaults may stand in one another. People write one or two; a file of a stranger could
+/// hold as many as fit in it.
+const DEPTH: usize = 32;
+
+/// The value of an environment variable, if it is set.
+type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// Expands the variables in a text, or says what cannot be.
-pub(super) fn expand(
-    text: &str,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<String, String> {
+pub(super) fn expand(text: &str, variable: Variable<'_>) -> Result<String, String> {
+    expand_within(DEPTH, text, variable)
+}
+
+fn expand_within(depth: usize, text: &str, variable: Variable<'_>) -> Result<String, String> {
     let mut expanded = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
+        if depth == 0 {
+            return Err(format!(
+                "more than {DEPTH} variables stand in one another; write fewer defaults"
+            ));
+        }
         expanded.push_str(&rest[..start]);
         let inside = &rest[start + 2..];
+        // It looks at each byte once for each level, and there are few levels.
         let Some(end) = closing(inside) else {
             return Err("`${` without its `}`".into());
         };
-        expanded.push_str(&value(&inside[..end], variable)?);
+        expanded.push_str(&value(depth, &inside[..end], variable)?);
         rest = &inside[end + 1..];
     }
     expanded.push_str(rest);
@@ -34,7 +48,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-fn value(inside: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+fn value(depth: usize, inside: &str, variable: Variable<'_>) -> Result<String, String> {
     if let Some(input) = inside.strip_prefix("input:") {
         return Err(format!(
             "`${{input:{input}}}` is asked for by the editor; set an environment variable and write `${{env:…}}`"
@@ -47,7 +61,7 @@ fn value(inside: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Stri
     };
     match (variable(name).filter(|value| !value.is_empty()), default) {
         (Some(value), _) => Ok(value),
-        (None, Some(default)) => expand(default, variable),
+        (None, Some(default)) => expand_within(depth - 1, default, variable),
         (None, None) => Err(format!(
             "the environment variable {name} is not set; set it, or write `${{{name}:-default}}`"
         )),
@@ -95,5 +109,27 @@ mod tests {
             let problem = expanded(text).unwrap_err();
             assert!(problem.contains(expected), "{problem}");
         }
+    }
+
+    #[test]
+    fn defaults_stand_in_one_another_within_reason() {
+        let nested = |depth: usize| format!("{}7{}", "${NONE:-".repeat(depth), "}".repeat(depth));
+        for depth in [1, 2, 31, 32] {
+            assert_eq!(expanded(&nested(depth)).as_deref(), Ok("7"), "{depth}");
+        }
+        let open = "${NONE:-".repeat(100_000);
+        for (text, expected) in [
+            (nested(33), "more than 32 variables"),
+            (nested(100_000), "more than 32 variables"),
+            (open.clone(), "without its `}`"),
+            (open + "}", "without its `}`"),
+        ] {
+            let problem = expanded(&text).unwrap_err();
+            assert!(problem.contains(expected), "{problem}");
+            assert!(problem.len() < 200, "it does not repeat the text");
+        }
+        // Beside each other there may be any number, and none is looked at twice.
+        let beside = "${NONE:-7}".repeat(100_000);
+        assert_eq!(expanded(&beside).unwrap(), "7".repeat(100_000));
     }
 }

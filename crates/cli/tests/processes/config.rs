@@ -111,6 +111,18 @@ async fn variables_options_and_names_that_are_wrong() {
         err.contains("NO_SUCH_VARIABLE is not set; set it, or write"),
         "{err}"
     );
+    // One that would take more of the stack than there is.
+    let deep = Scratch::new("deep.json");
+    let nested = format!("{}x{}", "${X:-".repeat(100_000), "}".repeat(100_000));
+    let servers = serde_json::json!({ "mcpServers": { "deep": { "command": nested } } });
+    std::fs::write(&deep.0, servers.to_string()).unwrap();
+    let deep = deep.0.display().to_string();
+    let (code, _, err) = belay(&["list", "--config", &deep, "deep"]).await;
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        err.contains("more than 32 variables stand in one another"),
+        "{err}"
+    );
     let call = [
         "call",
         "--config",
