@@ -3,6 +3,8 @@
 use belay::types::Tool;
 use serde_json::{Map, Value};
 
+use crate::output::escaped;
+
 /// Makes arguments from what was typed, or says what is wrong with it.
 pub(crate) fn parse(tool: &Tool, typed: &[String]) -> Result<Map<String, Value>, String> {
     let mut arguments = Map::new();
@@ -39,8 +41,12 @@ fn pair(tool: &Tool, word: &str) -> Result<(String, Value), String> {
     if let Some((key, json)) = word.split_once(":=")
         && !key.contains('=')
     {
-        let value = serde_json::from_str(json)
-            .map_err(|error| format!("{key}:= wants JSON, and {json:?} is none: {error}"))?;
+        let value = serde_json::from_str(json).map_err(|error| {
+            format!(
+                "{}:= wants JSON, and {json:?} is none: {error}",
+                escaped(key)
+            )
+        })?;
         return Ok((key.to_owned(), value));
     }
     let Some((key, text)) = word.split_once('=') else {
@@ -53,16 +59,19 @@ fn pair(tool: &Tool, word: &str) -> Result<(String, Value), String> {
         return Err(format!("there is no argument {key:?}: {}", signature(tool)));
     };
     let file = match text.strip_prefix('@') {
-        Some(path) => {
-            Some(std::fs::read_to_string(path).map_err(|error| format!("{key}=@{path}: {error}"))?)
-        }
+        Some(path) => Some(
+            std::fs::read_to_string(path)
+                .map_err(|error| format!("{}=@{}: {error}", escaped(key), escaped(path)))?,
+        ),
         None => None,
     };
     let text = file.as_deref().unwrap_or(text);
     let value = match kind(schema) {
         "string" | "any" => Value::from(text),
         kind => {
-            serde_json::from_str(text).map_err(|_| format!("{key} wants {kind}, not {text:?}"))?
+            let (shown, wanted) = (escaped(key), escaped(kind));
+            serde_json::from_str(text)
+                .map_err(|_| format!("{shown} wants {wanted}, not {text:?}"))?
         }
     };
     Ok((key.to_owned(), value))
@@ -94,27 +103,44 @@ fn kind(schema: &Value) -> &str {
     }
 }
 
-/// `name(a: string, b?: integer)`: what is needed first, in the schema's order.
-pub(crate) fn signature(tool: &Tool) -> String {
-    let required = tool.input_schema.get("required").and_then(Value::as_array);
-    let required: Vec<&str> = required
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let needed = required.iter().map(|name| {
-        let kind = property(tool, name).map_or("any", kind);
-        format!("{name}: {kind}")
+/// An argument of a tool, as its schema has it.
+pub(crate) struct Argument<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) required: bool,
+}
+
+/// What a tool takes: what is needed first, in the schema's order.
+pub(crate) fn arguments(tool: &Tool) -> Vec<Argument<'_>> {
+    let schema = &tool.input_schema;
+    let required = schema.get("required").and_then(Value::as_array);
+    let required = required.into_iter().flatten().filter_map(Value::as_str);
+    let required: Vec<&str> = required.collect();
+    let needed = required.iter().map(|name| Argument {
+        name,
+        kind: property(tool, name).map_or("any", kind),
+        required: true,
     });
-    let properties = tool
-        .input_schema
-        .get("properties")
-        .and_then(Value::as_object);
+    let properties = schema.get("properties").and_then(Value::as_object);
     let optional = properties.into_iter().flatten();
     let optional = optional.filter(|(name, _)| !required.contains(&name.as_str()));
-    let optional = optional.map(|(name, schema)| format!("{name}?: {}", kind(schema)));
-    let arguments: Vec<String> = needed.chain(optional).collect();
-    format!("{}({})", tool.name, arguments.join(", "))
+    let optional = optional.map(|(name, schema)| Argument {
+        name,
+        kind: kind(schema),
+        required: false,
+    });
+    needed.chain(optional).collect()
+}
+
+/// `name(a: string, b?: integer)`, on one line.
+pub(crate) fn signature(tool: &Tool) -> String {
+    let arguments = arguments(tool).into_iter().map(|argument| {
+        let mark = if argument.required { "" } else { "?" };
+        let (name, kind) = (escaped(argument.name), escaped(argument.kind));
+        format!("{name}{mark}: {kind}")
+    });
+    let arguments: Vec<String> = arguments.collect();
+    format!("{}({})", escaped(&tool.name), arguments.join(", "))
 }
 
 /// The name that was most likely meant.

@@ -87,14 +87,43 @@ fn is_hidden(letter: char) -> bool {
     }
 }
 
-/// What must not take more than a line.
+/// A name that somebody else chose, for the middle of a line: it neither ends that line nor begins
+/// another, whoever reads it. What would is shown as Rust escapes it, as in `{name:?}`.
+pub(crate) fn escaped(name: &str) -> Cow<'_, str> {
+    let is_odd = |letter: char| matches!(letter, '\n' | '\t') || is_hidden(letter);
+    if !name.contains(is_odd) {
+        return name.into();
+    }
+    let mut shown = String::with_capacity(name.len());
+    for letter in name.chars() {
+        match is_odd(letter) {
+            true => shown.extend(letter.escape_default()),
+            false => shown.push(letter),
+        }
+    }
+    shown.into()
+}
+
+/// Prose that must not take more than a line: its lines become one.
 pub(crate) fn one_line(text: &str) -> String {
-    text.replace(['\n', '\t'], " ")
+    let words: Vec<&str> = text.split_whitespace().collect();
+    escaped(&words.join(" ")).into_owned()
+}
+
+/// The first line of a description.
+pub(crate) fn first_line(description: &str) -> String {
+    escaped(description.lines().next().unwrap_or_default()).into_owned()
+}
+
+/// A message of many lines: those after the first are indented, so that none looks like ours.
+fn indented(message: &str) -> String {
+    let lines: Vec<Cow<'_, str>> = message.lines().map(escaped).collect();
+    lines.join("\n    ")
 }
 
 /// Two columns, the first as wide as it must be.
-pub(crate) fn columns<'a>(rows: impl Iterator<Item = (&'a str, String)>) -> String {
-    let rows: Vec<(&str, String)> = rows.collect();
+pub(crate) fn columns<'a>(rows: impl Iterator<Item = (Cow<'a, str>, String)>) -> String {
+    let rows: Vec<(Cow<'_, str>, String)> = rows.collect();
     let width = rows.iter().map(|(first, _)| first.chars().count()).max();
     let width = width.unwrap_or(0).min(48);
     let lines = rows
@@ -114,12 +143,15 @@ pub(crate) fn fail_to(what: &str, error: &Error, as_json: bool) -> Code {
         true => tell(&failure(error).to_string()),
         false => {
             match what {
-                "" => tell(&format!("belay: {error}")),
-                what => tell(&format!("belay: cannot {what}: {error}")),
+                "" => tell(&format!("belay: {}", indented(&error.to_string()))),
+                what => tell(&format!(
+                    "belay: cannot {what}: {}",
+                    indented(&error.to_string())
+                )),
             }
             let mut cause = error.source();
             while let Some(error) = cause {
-                tell(&format!("  because: {error}"));
+                tell(&format!("  because: {}", indented(&error.to_string())));
                 cause = error.source();
             }
             if let Some(exited) = error.exited() {
@@ -172,7 +204,7 @@ fn tell_stderr(stderr: &str) {
     if tail.len() > 1 {
         tell("  its stderr ended with:");
         for line in tail {
-            tell(&format!("    {line}"));
+            tell(&format!("    {}", escaped(line)));
         }
     }
 }
@@ -215,7 +247,17 @@ pub(crate) fn usage(problem: &str, as_json: bool) -> Code {
 
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::{escaped, one_line, printable};
+
+    #[test]
+    fn a_name_stays_within_its_line() {
+        assert_eq!(escaped("echo_1.é"), "echo_1.é");
+        assert_eq!(
+            escaped("a\nb\r\u{85}\u{2028}\t\u{1b}"),
+            r"a\nb\r\u{85}\u{2028}\t\u{1b}"
+        );
+        assert_eq!(one_line("a\n b\tc\u{202e}"), r"a b c\u{202e}");
+    }
 
     #[test]
     fn a_terminal_is_not_commanded_by_a_server() {

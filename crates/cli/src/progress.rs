@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belay::types::ProgressParams;
 
-use crate::output::{self, printable};
+use crate::output;
 
 const WIDTH: usize = 30;
 
@@ -35,15 +35,14 @@ impl Bar {
             Some(total) => format!("{} of {total}", progress.progress),
             None => progress.progress.to_string(),
         };
-        let line = format!("{counted} {message}");
+        let line = output::one_line(&format!("{counted} {message}"));
         let mut stderr = io::stderr().lock();
         if !stderr.is_terminal() {
             drop(stderr);
-            return output::tell(line.trim_end());
+            return output::tell(&line);
         }
         let total = progress.total.map(|total| total.0);
         let bar = total.map_or(String::new(), |total| drawn(progress.progress.0 / total));
-        let line = output::one_line(&printable(line.trim_end(), true));
         // What does not fit would begin a line of its own, which nobody would take away again.
         let fits: String = format!("{bar}{line}").chars().take(columns()).collect();
         // To the beginning of the line, and nothing of what was there before.

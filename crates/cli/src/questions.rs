@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, oneshot};
 
 use crate::fields;
-use crate::output::{one_line, printable, tell};
+use crate::output::{escaped, one_line, printable, tell};
 use crate::progress::Bar;
 use crate::target::is_interactive;
 
@@ -70,7 +70,8 @@ impl Questions {
         self.nobody.store(true, Ordering::SeqCst);
         if !self.json {
             tell(&format!(
-                "belay: the server asks, and there is no terminal to answer at: {message}"
+                "belay: the server asks, and there is no terminal to answer at: {}",
+                escaped(message)
             ));
         }
         false
@@ -113,7 +114,7 @@ impl Questions {
                 return ElicitResult::decline();
             };
             // Nothing leaves before somebody has seen it.
-            tell(&format!("To {}: {}", self.who, json!(content)));
+            tell(&format!("To {}: {}", escaped(&self.who), json!(content)));
             let choices = json!({ "type": "string", "enum": ["send", "change", "decline"] });
             match lines.field("Send it", &choices, true).await.as_ref() {
                 Some(choice) if choice == "send" => return ElicitResult::accept(content),
@@ -148,11 +149,11 @@ impl Lines {
         let label = schema["title"].as_str().unwrap_or(name);
         loop {
             let hint = fields::hint(schema, required);
-            say(&one_line(&format!("{label}{hint}: ")));
+            say(&format!("{}{}: ", escaped(label), escaped(&hint)));
             let line = self.next().await?;
             match fields::read(line.trim(), schema, required) {
                 Ok(value) => return Some(value),
-                Err(problem) => tell(&problem),
+                Err(problem) => tell(&escaped(&problem)),
             }
         }
     }
@@ -185,14 +186,14 @@ impl<F: Fn()> Drop for OnDrop<F> {
 
 /// What a server says, so that nobody takes it for what we say.
 fn quoted(who: &str, message: &str) -> String {
-    let lines = message.lines().map(|line| format!("> {line}\n"));
+    let lines = message.lines().map(|line| format!("> {}\n", escaped(line)));
     let lines: String = lines.collect();
-    format!("{who} asks:\n{}", lines.trim_end())
+    format!("{} asks:\n{}", escaped(who), lines.trim_end())
 }
 
-/// A URL in full, without letters that look like others, and where it leads to.
+/// A URL in full, and where it leads to.
 fn address(url: &str) -> Vec<String> {
-    let mut lines = vec![escaped(url)];
+    let mut lines = vec![ascii(url)];
     let authority = ["https://", "http://"]
         .into_iter()
         .find_map(|scheme| url.strip_prefix(scheme))
@@ -202,7 +203,7 @@ fn address(url: &str) -> Vec<String> {
         return lines;
     };
     let host = authority.rsplit('@').next().unwrap_or_default();
-    lines.push(format!("It leads to {}.", escaped(host)));
+    lines.push(format!("It leads to {}.", ascii(host)));
     if authority.contains('@') {
         lines.push("What stands before the @ is not where it leads to.".into());
     }
@@ -212,7 +213,8 @@ fn address(url: &str) -> Vec<String> {
     lines
 }
 
-fn escaped(text: &str) -> String {
+/// A URL without letters that look like others: only ASCII that can be seen.
+fn ascii(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter.is_ascii_graphic() {

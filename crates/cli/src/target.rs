@@ -245,7 +245,9 @@ impl Target {
             return Err(told);
         };
         let how = server.how.expanded().map_err(|problem| {
-            format!("server {name:?} in {}: {problem}", server.file.display())
+            let file = server.file.display().to_string();
+            let (file, problem) = (output::escaped(&file), output::escaped(&problem));
+            format!("server {name:?} in {file}: {problem}")
         })?;
         match how {
             How::Url { url, headers } => Ok(Place::Address {

@@ -43,7 +43,7 @@ impl Trace {
                 Passed::Out => '>',
                 Passed::In => '<',
             };
-            output::tell(&format!("{mark} {text}"));
+            output::tell(&format!("{mark} {}", output::escaped(&text)));
         }
         if let Some(file) = &self.file {
             let way = match way {

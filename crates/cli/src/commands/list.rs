@@ -66,15 +66,19 @@ impl List {
     fn describe(&self, tool: &Tool, width: usize) -> String {
         let signature = signature(tool);
         let description = tool.description.as_deref().unwrap_or_default();
-        // The first line says what it is for; the rest is for those who look at the schema.
-        let first = description.lines().next().unwrap_or_default();
         if !self.schema {
+            // The first line says what it is for; the rest is for those who look at the schema.
+            let first = output::first_line(description);
             return format!("{signature:<width$}  {first}")
                 .trim_end()
                 .to_owned();
         }
         let mut lines = vec![signature];
-        lines.extend(description.lines().map(|line| format!("    {line}")));
+        lines.extend(
+            description
+                .lines()
+                .map(|line| format!("    {}", output::escaped(line))),
+        );
         lines.push(indented("arguments", &tool.input_schema));
         lines.extend(
             tool.output_schema
@@ -86,6 +90,8 @@ impl List {
 }
 
 fn indented(what: &str, schema: &Map<String, Value>) -> String {
+    // JSON escapes some of what begins a line, but not all.
     let schema = serde_json::to_string_pretty(schema).unwrap_or_default();
-    format!("    {what}: {}", schema.replace('\n', "\n    "))
+    let lines: Vec<_> = schema.split('\n').map(output::escaped).collect();
+    format!("    {what}: {}", lines.join("\n    "))
 }

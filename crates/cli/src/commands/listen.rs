@@ -160,7 +160,7 @@ fn as_text(change: &Change) -> String {
         Change::Tools => "tools".into(),
         Change::Prompts => "prompts".into(),
         Change::Resources => "resources".into(),
-        Change::Updated { uri } => format!("updated {uri}"),
+        Change::Updated { uri } => format!("updated {}", output::escaped(uri)),
         Change::Lagged { missed } => format!("lagged: {missed} changes were not kept"),
         Change::Restored => "restored: the connection was lost for a while".into(),
         _ => "something".into(),

@@ -87,23 +87,21 @@ impl Prompt {
 
 fn signature(prompt: &Description) -> String {
     let arguments = prompt.arguments.iter().flatten();
-    let arguments = arguments.map(|argument| match argument.required {
-        Some(true) => argument.name.clone(),
-        _ => format!("[{}]", argument.name),
+    let arguments = arguments.map(|argument| {
+        let name = output::escaped(&argument.name);
+        match argument.required {
+            Some(true) => name.into_owned(),
+            _ => format!("[{name}]"),
+        }
     });
-    format!(
-        "{}({})",
-        prompt.name,
-        arguments.collect::<Vec<_>>().join(", ")
-    )
+    let arguments = arguments.collect::<Vec<_>>().join(", ");
+    format!("{}({arguments})", output::escaped(&prompt.name))
 }
 
 fn listed(prompts: &[Description]) -> String {
-    let signatures: Vec<String> = prompts.iter().map(signature).collect();
-    let rows = prompts.iter().zip(&signatures).map(|(prompt, signature)| {
+    let rows = prompts.iter().map(|prompt| {
         let description = prompt.description.as_deref().unwrap_or_default();
-        let first = description.lines().next().unwrap_or_default();
-        (signature.as_str(), first.to_owned())
+        (signature(prompt).into(), output::first_line(description))
     });
     output::columns(rows)
 }

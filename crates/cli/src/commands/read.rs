@@ -102,17 +102,15 @@ impl Read {
             let all = json!({ "resources": resources, "resourceTemplates": templates });
             return output::put(all.to_string()).await;
         }
-        let described = |description: Option<&str>, name: &str| {
-            let description = description.unwrap_or(name);
-            description.lines().next().unwrap_or_default().to_owned()
-        };
+        let described =
+            |description: Option<&str>, name: &str| output::first_line(description.unwrap_or(name));
         let resources = resources.iter().map(|it| {
             let description = described(it.description.as_deref(), &it.name);
-            (it.uri.as_str(), description)
+            (output::escaped(&it.uri), description)
         });
         let templates = templates.iter().map(|it| {
             let description = described(it.description.as_deref(), &it.name);
-            (it.uri_template.as_str(), description)
+            (output::escaped(&it.uri_template), description)
         });
         output::put(output::columns(resources.chain(templates))).await
     }
@@ -129,16 +127,18 @@ async fn show(result: ReadResourceResult) -> Code {
             Some(text) => output::put_bytes(text.into_bytes()).await,
             None => {
                 let Some(bytes) = contents.to_bytes() else {
-                    let problem = format!("{} holds neither text nor base64", contents.uri);
+                    let uri = output::escaped(&contents.uri);
+                    let problem = format!("{uri} holds neither text nor base64");
                     output::end("violated", &problem, false);
                     return exit::REFUSED;
                 };
                 if on_terminal {
                     let kind = contents.mime_type.as_deref().unwrap_or("no text");
                     let problem = format!(
-                        "{} is {} bytes of {kind}; write them to a file with `>`",
-                        contents.uri,
-                        bytes.len()
+                        "{} is {} bytes of {}; write them to a file with `>`",
+                        output::escaped(&contents.uri),
+                        bytes.len(),
+                        output::escaped(kind)
                     );
                     return output::usage(&problem, false);
                 }

@@ -61,11 +61,12 @@ fn line(server: &Server, hidden: bool) -> String {
     } else {
         ""
     };
-    let name = &server.name;
+    let (name, how) = (output::escaped(&server.name), how(server));
+    let file = server.file.display().to_string();
     format!(
         "{name:<20} {:<50} {}{note}",
-        how(server),
-        server.file.display()
+        output::escaped(&how),
+        output::escaped(&file)
     )
 }
 

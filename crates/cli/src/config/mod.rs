@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use files::known_files;
 
+use crate::output::escaped;
+
 /// A server, as a file says it is reached: word for word, since variables may hold secrets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Server {
@@ -80,9 +82,11 @@ pub(crate) struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.display().to_string();
+        let (file, what) = (escaped(&file), escaped(&self.what));
         match self.line {
-            Some(line) => write!(f, "{}:{line}: {}", self.file.display(), self.what),
-            None => write!(f, "{}: {}", self.file.display(), self.what),
+            Some(line) => write!(f, "{file}:{line}: {what}"),
+            None => write!(f, "{file}: {what}"),
         }
     }
 }

@@ -12,6 +12,7 @@ mod config;
 mod death;
 mod garbage;
 mod http;
+mod names;
 mod rules;
 mod supervised;
 mod support;

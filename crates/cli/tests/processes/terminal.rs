@@ -9,7 +9,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::support::{BELAY, STATE, Scratch, belay_command};
 
 /// A command on a terminal of its own.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     keyboard: ChildStdin,
     screen: ChildStdout,
@@ -17,7 +17,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn start(command: &str) -> Self {
+    pub(crate) fn start(command: &str) -> Self {
         let mut child = Command::new("script")
             .args([
                 "--quiet",
@@ -42,13 +42,13 @@ impl Terminal {
         }
     }
 
-    async fn type_in(&mut self, keys: &str) {
+    pub(crate) async fn type_in(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).await.unwrap();
         self.keyboard.flush().await.unwrap();
     }
 
     /// Waits until something is on the screen that was not there before.
-    async fn until(&mut self, text: &str) {
+    pub(crate) async fn until(&mut self, text: &str) {
         let from = self.shown.len();
         let reading = async {
             let mut buffer = [0; 1024];
@@ -63,7 +63,7 @@ impl Terminal {
         assert!(read.is_ok(), "{text:?} never came: {:?}", self.shown);
     }
 
-    async fn ended(mut self) -> (Option<i32>, String) {
+    pub(crate) async fn ended(mut self) -> (Option<i32>, String) {
         let mut rest = Vec::new();
         self.screen.read_to_end(&mut rest).await.unwrap();
         self.shown.push_str(&String::from_utf8_lossy(&rest));
