@@ -31,7 +31,7 @@ pub(crate) const REJECTED: Code = Code(8);
 pub(crate) const INPUT_REQUIRED: Code = Code(9);
 /// The peer cancelled it.
 pub(crate) const CANCELLED: Code = Code(10);
-/// Ctrl-C.
+/// Ctrl-C, SIGTERM or SIGHUP: what was under way was cancelled.
 pub(crate) const INTERRUPTED: Code = Code(130);
 
 impl Code {

@@ -1,22 +1,50 @@
-//! Ctrl-C.
+//! Ctrl-C, SIGTERM and SIGHUP.
 
 use std::future::Future;
+use std::time::{Duration, Instant};
 
 use belay::Client;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::children::Started;
 use crate::exit::{self, Code};
 use crate::output;
 use crate::target::Connected;
 
-/// Counts how often Ctrl-C was pressed: the first cancels on the wire and waits, the second kills.
+/// A terminal that goes away says so twice, by the kernel and by the shell. That is one hang-up.
+const ONE_HANG_UP: Duration = Duration::from_millis(250);
+
+/// Counts interruptions: Ctrl-C, SIGTERM and SIGHUP alike. The first cancels on the wire and waits,
+/// the second kills.
 pub(crate) struct Interrupt(watch::Receiver<usize>);
 
 impl Interrupt {
+    /// From here on nothing of that ends the process by itself.
     pub(crate) fn new() -> Self {
         let (pressed, count) = watch::channel(0);
+        let mut interrupt = signal(SignalKind::interrupt()).ok();
+        let mut terminate = signal(SignalKind::terminate()).ok();
+        // `nohup` means it.
+        let mut hang_up = match is_ignored(SignalKind::hangup()) {
+            true => None,
+            false => signal(SignalKind::hangup()).ok(),
+        };
         tokio::spawn(async move {
-            while tokio::signal::ctrl_c().await.is_ok() {
+            let mut hung_up: Option<Instant> = None;
+            loop {
+                tokio::select! {
+                    Some(()) = next(&mut interrupt) => {}
+                    Some(()) = next(&mut terminate) => {}
+                    Some(()) = next(&mut hang_up) => {
+                        let now = Instant::now();
+                        let before = hung_up.replace(now);
+                        if is_same_hang_up(before, now) {
+                            continue;
+                        }
+                    }
+                    else => return,
+                }
                 pressed.send_modify(|count| *count += 1);
             }
         });
@@ -61,6 +89,14 @@ impl Interrupt {
         }
     }
 
+    /// Waits for children that are being ended; unless somebody presses twice.
+    pub(crate) async fn waits_for(&self, children: &Started) {
+        tokio::select! {
+            () = children.gone() => {}
+            () = self.pressed(2) => children.kill().await,
+        }
+    }
+
     async fn pressed(&self, times: usize) {
         if self
             .0
@@ -75,10 +111,44 @@ impl Interrupt {
     }
 }
 
+fn is_same_hang_up(before: Option<Instant>, now: Instant) -> bool {
+    before.is_some_and(|before| now.saturating_duration_since(before) < ONE_HANG_UP)
+}
+
+/// `None` if there is nothing to wait for.
+async fn next(signal: &mut Option<Signal>) -> Option<()> {
+    signal.as_mut()?.recv().await
+}
+
+/// Whether whoever started us has a signal ignored. Only Linux tells.
+fn is_ignored(signal: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal.as_raw_value() - 1) & 1 == 1)
+}
+
 /// Tells that it was interrupted, where that is not seen.
 pub(crate) fn interrupted(json: bool) -> Code {
     if json {
         output::end("cancelled", "interrupted", true);
     }
     exit::INTERRUPTED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_that_goes_away_hangs_up_once() {
+        let first = Instant::now();
+        assert!(!is_same_hang_up(None, first));
+        assert!(is_same_hang_up(Some(first), first));
+        assert!(is_same_hang_up(
+            Some(first),
+            first + Duration::from_millis(249)
+        ));
+        assert!(!is_same_hang_up(Some(first), first + ONE_HANG_UP));
+    }
 }

@@ -1,6 +1,7 @@
 //! `belay`: the command-line tool.
 
 mod arguments;
+mod children;
 mod commands;
 mod config;
 mod demo_server;

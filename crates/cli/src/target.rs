@@ -13,8 +13,10 @@ use clap::{Args, ValueEnum};
 use tokio::time::timeout;
 
 use crate::arguments::nearest;
+use crate::children::Children;
 use crate::config::{self, How};
 use crate::exit::Code;
+use crate::interrupt::{Interrupt, interrupted};
 use crate::output;
 use crate::progress::Bar;
 use crate::questions::Questions;
@@ -110,29 +112,60 @@ impl Target {
     }
 
     /// Connects to the server of this name, or to the command. What stands in the way has been told.
-    pub(crate) async fn connect(&self, name: Option<&str>) -> Result<Connected<'_>, Code> {
+    pub(crate) async fn connect(
+        &self,
+        name: Option<&str>,
+        interrupt: &Interrupt,
+    ) -> Result<Connected<'_>, Code> {
         let since = Instant::now();
         let place = self.place(name);
         let place = place.map_err(|problem| output::usage(&problem, self.json))?;
         let bar = Bar::new(self.json);
         let who = name.map_or_else(|| self.command.join(" "), str::to_owned);
         let questions = Arc::new(Questions::new(bar.clone(), self.json, who));
-        let connecting = self.open(self.builder(&questions)?, place);
+        let builder = self.builder(&questions)?;
+        let client = self.opened(builder, place, interrupt).await?;
+        Ok(Connected {
+            client,
+            target: self,
+            since,
+            questions,
+            bar,
+        })
+    }
+
+    /// Opens a connection within its time, unless somebody interrupts it. A child that was started in
+    /// vain is gone then.
+    async fn opened(
+        &self,
+        builder: ClientBuilder,
+        place: Place,
+        interrupt: &Interrupt,
+    ) -> Result<Client, Code> {
+        let children = Children::now();
         let patience = self.connect_timeout.min(self.max_time());
-        match timeout(patience, connecting).await {
-            Ok(Ok(client)) => Ok(Connected {
-                client,
-                target: self,
-                since,
-                questions,
-                bar,
-            }),
-            Ok(Err(error)) => Err(output::fail_to("connect", &error, self.json)),
+        let mut opening = Box::pin(timeout(patience, self.open(builder, place)));
+        let opened = tokio::select! {
+            opened = &mut opening => opened,
+            () = interrupt.once() => {
+                let started = children.since();
+                drop(opening);
+                interrupt.waits_for(&started).await;
+                return Err(interrupted(self.json));
+            }
+        };
+        let code = match opened {
+            Ok(Ok(client)) => return Ok(client),
+            Ok(Err(error)) => output::fail_to("connect", &error, self.json),
             Err(_) => {
                 let what = "the server did not say hello";
-                Err(output::out_of_time(patience, what, self.json))
+                output::out_of_time(patience, what, self.json)
             }
-        }
+        };
+        let started = children.since();
+        drop(opening);
+        started.end().await;
+        Err(code)
     }
 
     /// The tools, without a word about what stands in the way, and without a trace. For completions.

@@ -16,7 +16,7 @@ use crate::target::{Connected, Target, which_server};
 
 /// Call a tool and print its result.
 ///
-/// Ctrl-C cancels the call on the server, a second one kills.
+/// Ctrl-C, SIGTERM and SIGHUP cancel the call on the server; a second one kills.
 #[derive(Args)]
 #[command(
     override_usage = "belay call [OPTIONS] <SERVER> <TOOL> [ARGUMENT]...\n       belay call [OPTIONS] <TOOL> [ARGUMENT]... -- <COMMAND>...",
@@ -46,11 +46,11 @@ impl Call {
             Ok(split) => split,
             Err(problem) => return output::usage(&problem, self.target.json),
         };
-        let server = match self.target.connect(name).await {
+        let interrupt = Interrupt::new();
+        let server = match self.target.connect(name, &interrupt).await {
             Ok(server) => server,
             Err(code) => return code,
         };
-        let interrupt = Interrupt::new();
         let called = self.call(&server, tool, arguments, &interrupt);
         interrupt.ends(&server.client, called).await
     }

@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 use super::completions;
 use crate::arguments::signature;
 use crate::exit::Code;
+use crate::interrupt::Interrupt;
 use crate::output;
-use crate::target::Target;
+use crate::target::{Connected, Target};
 
 /// List the tools of a server, each with its arguments.
 #[derive(Args)]
@@ -40,29 +41,28 @@ impl List {
             }
             (name, _) => name.as_deref(),
         };
-        let server = match self.target.connect(name).await {
+        let interrupt = Interrupt::new();
+        let server = match self.target.connect(name, &interrupt).await {
             Ok(server) => server,
             Err(code) => return code,
         };
-        let code = match server.tools().await {
-            Err(code) => code,
-            Ok(tools) if json => output::print(&json!({ "tools": tools }).to_string()),
-            Ok(tools) => {
-                let width = tools
-                    .iter()
-                    .map(|tool| signature(tool).chars().count())
-                    .max();
-                let width = width.unwrap_or(0).min(48);
-                let lines = tools.iter().map(|tool| self.describe(tool, width));
-                output::print(&lines.collect::<Vec<_>>().join("\n"))
-            }
-        };
-        server.client.close().await;
-        code
+        interrupt.stops(&server, self.list(&server)).await
     }
-}
 
-impl List {
+    async fn list(&self, server: &Connected<'_>) -> Code {
+        let tools = match server.tools().await {
+            Ok(tools) => tools,
+            Err(code) => return code,
+        };
+        if self.target.json {
+            return output::put(json!({ "tools": tools }).to_string()).await;
+        }
+        let signatures = tools.iter().map(|tool| signature(tool).chars().count());
+        let width = signatures.max().unwrap_or(0).min(48);
+        let lines = tools.iter().map(|tool| self.describe(tool, width));
+        output::put(lines.collect::<Vec<_>>().join("\n")).await
+    }
+
     fn describe(&self, tool: &Tool, width: usize) -> String {
         let signature = signature(tool);
         let description = tool.description.as_deref().unwrap_or_default();

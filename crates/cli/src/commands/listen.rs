@@ -51,11 +51,11 @@ impl Listen {
             (false, [server, uris @ ..]) => (Some(server.as_str()), uris),
             (false, []) => return output::usage(which_server(), self.target.json),
         };
-        let server = match self.target.connect(name).await {
+        let interrupt = Interrupt::new();
+        let server = match self.target.connect(name, &interrupt).await {
             Ok(server) => server,
             Err(code) => return code,
         };
-        let interrupt = Interrupt::new();
         let listening = self.in_time(&server, self.listen(&server, self.filter(uris)));
         interrupt.stops(&server, listening).await
     }

@@ -35,11 +35,11 @@ impl Prompt {
             (false, [server, words @ ..]) => (Some(server.as_str()), words),
             (false, []) => return output::usage(which_server(), self.target.json),
         };
-        let server = match self.target.connect(name).await {
+        let interrupt = Interrupt::new();
+        let server = match self.target.connect(name, &interrupt).await {
             Ok(server) => server,
             Err(code) => return code,
         };
-        let interrupt = Interrupt::new();
         interrupt.stops(&server, self.get(&server, words)).await
     }
 

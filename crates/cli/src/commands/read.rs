@@ -38,11 +38,11 @@ impl Read {
             Ok(split) => split,
             Err(problem) => return output::usage(&problem, self.target.json),
         };
-        let server = match self.target.connect(name).await {
+        let interrupt = Interrupt::new();
+        let server = match self.target.connect(name, &interrupt).await {
             Ok(server) => server,
             Err(code) => return code,
         };
-        let interrupt = Interrupt::new();
         interrupt.stops(&server, self.read(&server, uri)).await
     }
 

@@ -93,6 +93,19 @@ async fn no_orphan_processes_a_client_that_simply_ends_leaves_no_server() {
 }
 
 #[tokio::test]
+async fn no_orphan_processes_a_server_that_never_says_hello_is_gone_when_its_time_is_over() {
+    let pid = Scratch::new("pid");
+    let script = format!(
+        "echo $$ > {}; trap '' TERM; while :; do sleep 1; done",
+        pid.0.display()
+    );
+    let list = ["list", "--max-time", "0.3", "--", "sh", "-c", &script];
+    let output = belay_command().args(list).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(6));
+    assert!(!exists(pid.number().await));
+}
+
+#[tokio::test]
 async fn a_child_does_not_die_because_a_thread_of_ours_ended() {
     // The parent-death signal fires when the thread that spawned the child ends.
     let (sender, receiver) = std::sync::mpsc::channel();

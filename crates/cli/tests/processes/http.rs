@@ -73,7 +73,7 @@ impl HttpServer {
         format!("http://{}/{path}", self.address)
     }
 
-    async fn client(&self, way: Way) -> Client {
+    pub(crate) async fn client(&self, way: Way) -> Client {
         self.client_of(way, Client::builder("test", "1")).await
     }
 

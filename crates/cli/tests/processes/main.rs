@@ -14,6 +14,7 @@ mod garbage;
 mod http;
 mod names;
 mod rules;
+mod signals;
 mod supervised;
 mod support;
 mod terminal;

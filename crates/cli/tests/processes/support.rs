@@ -1,5 +1,6 @@
 //! Processes to speak to.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -81,6 +82,31 @@ pub(crate) async fn until_gone(pid: u32, within: Duration) {
     let until = Instant::now() + within;
     while exists(pid) {
         assert!(Instant::now() < until, "process {pid} is still there");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// The processes that were started with this variable.
+pub(crate) fn processes_with(mark: &str) -> BTreeSet<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has_mark = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment
+            .split(|byte| *byte == 0)
+            .any(|it| it == mark.as_bytes())
+    };
+    numbers.filter(has_mark).collect()
+}
+
+pub(crate) async fn until_nothing_has(mark: &str, within: Duration) {
+    let until = Instant::now() + within;
+    while !processes_with(mark).is_empty() {
+        assert!(
+            Instant::now() < until,
+            "still there: {:?}",
+            processes_with(mark)
+        );
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

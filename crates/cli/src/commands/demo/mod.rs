@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use crate::children::Children;
 use crate::exit::{self, Code};
+use crate::interrupt::Interrupt;
 use crate::output;
 use scenarios::SCENARIOS;
 use stage::Wire;
@@ -55,6 +57,21 @@ type Played = Result<Shown, stage::Failure>;
 
 impl Demo {
     pub(crate) async fn run(self) -> Code {
+        let interrupt = Interrupt::new();
+        let children = Children::now();
+        let mut playing = Box::pin(Self::play());
+        tokio::select! {
+            code = &mut playing => return code,
+            () = interrupt.once() => {}
+        }
+        // Its servers go with it, those that listen among them.
+        let started = children.since();
+        drop(playing);
+        interrupt.waits_for(&started).await;
+        exit::INTERRUPTED
+    }
+
+    async fn play() -> Code {
         let mut rows = Vec::new();
         let mut kept = true;
         for scenario in SCENARIOS {
