@@ -13,6 +13,7 @@ mod progress;
 mod questions;
 mod target;
 mod trace;
+mod warnings;
 
 use std::process::ExitCode;
 

@@ -65,6 +65,19 @@ pub(crate) fn tell(line: &str) {
     let _ = writeln!(stderr, "{line}");
 }
 
+/// The same for whoever must not wait: nothing is printed if stderr takes nothing now, since nobody
+/// reads it. A line must be shorter than what a pipe takes at once (4 KiB).
+pub(crate) fn tell_if_read(line: &str) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stderr = io::stderr();
+    let mut ready = [PollFd::new(&stderr, PollFlags::OUT)];
+    let is_ready = poll(&mut ready, Some(&Timespec::default())).is_ok_and(|count| count > 0);
+    if is_ready {
+        tell(line);
+    }
+    is_ready
+}
+
 /// What a server says may hold commands for a terminal. They are shown, not obeyed; and so are letters
 /// that cannot be seen, or that turn around what is beside them.
 pub(crate) fn printable(text: &str, on_terminal: bool) -> Cow<'_, str> {

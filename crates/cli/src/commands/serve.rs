@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::demo_server;
 use crate::exit::{self, Code};
 use crate::output;
+use crate::warnings;
 
 /// Serve the demo server on stdin and stdout, or on HTTP, until the input ends or SIGTERM comes.
 ///
@@ -42,6 +43,7 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) async fn run(self) -> Code {
+        warnings::show();
         let served = match &self.http {
             None => belay::serve_stdio(demo_server::server()).await.map(drop),
             Some(address) => self.serve_http(address).await,

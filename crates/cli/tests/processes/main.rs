@@ -21,3 +21,4 @@ mod terminal;
 mod unread_stderr;
 mod urls;
 mod usage;
+mod warnings;
