@@ -9,6 +9,7 @@ mod exit;
 mod fields;
 mod interrupt;
 mod output;
+mod place;
 mod progress;
 mod questions;
 mod target;

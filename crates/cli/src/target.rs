@@ -2,7 +2,6 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,12 +11,11 @@ use belay::{Client, ClientBuilder, Error};
 use clap::{Args, ValueEnum};
 use tokio::time::timeout;
 
-use crate::arguments::nearest;
 use crate::children::Children;
-use crate::config::{self, How};
 use crate::exit::Code;
 use crate::interrupt::{Interrupt, interrupted};
 use crate::output;
+use crate::place::{Place, is_header};
 use crate::progress::Bar;
 use crate::questions::Questions;
 use crate::trace::Trace;
@@ -75,15 +73,6 @@ enum Era {
     Legacy,
     /// 2026-07-28
     Modern,
-}
-
-/// Where a server is.
-enum Place {
-    Command(Box<Command>),
-    Address {
-        url: String,
-        headers: Vec<(String, String)>,
-    },
 }
 
 /// A server that is there, and the time that is left.
@@ -229,16 +218,12 @@ impl Target {
     }
 
     fn place(&self, name: Option<&str>) -> Result<Place, String> {
-        let place = match (self.command.split_first(), name) {
-            (Some((program, arguments)), _) => {
-                let mut command = Command::new(program);
-                command.args(arguments);
-                Place::Command(Box::new(command))
-            }
-            (None, Some(name)) => self.named(name)?,
+        let mut place = match (self.command.split_first(), name) {
+            (Some((program, arguments)), _) => Place::command(program, arguments),
+            (None, Some(name)) => Place::named(name, self.config.as_deref())?,
             (None, None) => return Err(which_server().into()),
         };
-        let Place::Command(mut command) = place else {
+        let Place::Command(command) = &mut place else {
             return match self.environment.is_empty() && self.cwd.is_none() {
                 true => Ok(place),
                 false => Err("-e and --cwd are for servers that are started, not for URLs".into()),
@@ -251,67 +236,13 @@ impl Target {
         if let Some(folder) = &self.cwd {
             command.current_dir(folder);
         }
-        Ok(Place::Command(command))
-    }
-
-    /// A server from a host's file.
-    fn named(&self, name: &str) -> Result<Place, String> {
-        let found = config::find(self.config.as_deref());
-        let Some(server) = found.named(name) else {
-            if is_url(name) {
-                return Ok(Place::Address {
-                    url: name.to_owned(),
-                    headers: Vec::new(),
-                });
-            }
-            let mut told = format!("there is no server {name:?}");
-            let names = found.servers.iter().map(|server| server.name.as_str());
-            match nearest(name, names) {
-                Some(nearest) => told.push_str(&format!("; did you mean {nearest:?}?")),
-                None => {
-                    told.push_str("; `belay servers` lists them, and a command goes after `--`")
-                }
-            }
-            for problem in &found.problems {
-                told.push_str(&format!("\n  {problem}"));
-            }
-            return Err(told);
-        };
-        let how = server.how.expanded().map_err(|problem| {
-            let file = server.file.display().to_string();
-            let (file, problem) = (output::escaped(&file), output::escaped(&problem));
-            format!("server {name:?} in {file}: {problem}")
-        })?;
-        match how {
-            How::Url { url, headers } => Ok(Place::Address {
-                url,
-                headers: check_headers(headers)?,
-            }),
-            How::Command {
-                program,
-                arguments,
-                environment,
-                folder,
-            } => {
-                let mut command = Command::new(program);
-                command.args(arguments).envs(environment);
-                if let Some(folder) = folder {
-                    command.current_dir(folder);
-                }
-                Ok(Place::Command(Box::new(command)))
-            }
-        }
+        Ok(place)
     }
 }
 
 /// What to write if there is no server.
 pub(crate) fn which_server() -> &'static str {
     "which server? Write its command after `--`, or first its URL, or a name that `belay servers` lists"
-}
-
-/// A name has neither.
-fn is_url(name: &str) -> bool {
-    name.contains('/') || name.contains(':')
 }
 
 impl Connected<'_> {
@@ -381,26 +312,6 @@ fn header(text: &str) -> Result<(String, String), String> {
         return Err("that cannot stand in a header".into());
     }
     Ok((name.to_owned(), value.to_owned()))
-}
-
-fn check_headers(
-    headers: impl IntoIterator<Item = (String, String)>,
-) -> Result<Vec<(String, String)>, String> {
-    let headers = headers
-        .into_iter()
-        .map(|(name, value)| match is_header(&name, &value) {
-            true => Ok((name, value)),
-            false => Err(format!(
-                "the header {name:?} has a name or value that cannot be sent"
-            )),
-        });
-    headers.collect()
-}
-
-fn is_header(name: &str, value: &str) -> bool {
-    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    let visible = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
-    !name.is_empty() && name.bytes().all(token) && value.bytes().all(visible)
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
