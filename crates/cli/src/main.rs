@@ -9,6 +9,7 @@ mod exit;
 mod fields;
 mod interrupt;
 mod output;
+mod permissions;
 mod place;
 mod progress;
 mod questions;

@@ -34,6 +34,9 @@ impl Place {
         };
         let file = server.file.display().to_string();
         let said = format!("server {name:?} in {}", escaped(&file));
+        if let Some(doubt) = &server.doubt {
+            return Err(format!("{said} is not started: {doubt}"));
+        }
         let how = server.how.expanded();
         let how = how.map_err(|problem| format!("{said}: {}", escaped(&problem)))?;
         Self::configured(how)

@@ -59,14 +59,16 @@ pub(crate) fn complete() {
     clap_complete::CompleteEnv::with_factory(Cli::command).complete();
 }
 
-/// Names of servers.
+/// Names of servers. Those of files that others can change are not offered: they would not be started.
 pub(crate) fn servers(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let found = config::find(None);
     let names = found.servers.iter().map(|server| server.name.as_str());
-    // A name may stand in more than one file.
+    // A name may stand in more than one file, and the nearest counts.
     let names: BTreeSet<&str> = names.filter(|name| name.starts_with(&*typed)).collect();
-    names.into_iter().map(CompletionCandidate::new).collect()
+    let trusted = |name: &&str| found.named(name).is_some_and(|it| it.doubt.is_none());
+    let names = names.into_iter().filter(trusted);
+    names.map(CompletionCandidate::new).collect()
 }
 
 /// The words of `belay call`: a server and then a tool, or a tool if the command is there already.

@@ -56,10 +56,10 @@ impl Servers {
 }
 
 fn line(server: &Server, hidden: bool) -> String {
-    let note = if hidden {
-        "  (a nearer file has this name)"
-    } else {
-        ""
+    let note = match (&server.doubt, hidden) {
+        (_, true) => "  (a nearer file has this name)".to_owned(),
+        (Some(doubt), false) => format!("  ({doubt})"),
+        (None, false) => String::new(),
     };
     let (name, how) = (output::escaped(&server.name), how(server));
     let file = server.file.display().to_string();
@@ -85,10 +85,14 @@ fn how(server: &Server) -> String {
 /// Without the environment, which may hold secrets. Variables are not expanded, for the same reason.
 fn as_json(server: &Server) -> serde_json::Value {
     let (name, file) = (&server.name, server.file.display().to_string());
-    match &server.how {
+    let mut json = match &server.how {
         How::Url { url, .. } => json!({ "name": name, "file": file, "url": url }),
         How::Command {
             program, arguments, ..
         } => json!({ "name": name, "file": file, "command": program, "args": arguments }),
+    };
+    if let Some(doubt) = &server.doubt {
+        json["doubt"] = doubt.to_string().into();
     }
+    json
 }

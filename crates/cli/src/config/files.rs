@@ -28,14 +28,6 @@ pub(crate) fn known_files() -> Vec<PathBuf> {
     files(&here, home.as_deref())
 }
 
-/// Whether a file is there, and belongs to us or to root: others could have put it above us.
-pub(super) fn is_trusted(file: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let us = rustix::process::getuid().as_raw();
-    let metadata = std::fs::metadata(file);
-    metadata.is_ok_and(|it| it.is_file() && (it.uid() == us || it.uid() == 0))
-}
-
 fn files(here: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let outside_home = |folder: &&Path| Some(*folder) != home;

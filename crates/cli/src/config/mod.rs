@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use files::known_files;
 
 use crate::output::escaped;
+use crate::permissions::{Doubt, is_ours};
 
 /// A server, as a file says it is reached: word for word, since variables may hold secrets.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) file: PathBuf,
     pub(crate) how: How,
+    /// Why the file may say what somebody else wants. Such a server is listed, and never started.
+    pub(crate) doubt: Option<Doubt>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,12 +102,15 @@ pub(crate) struct Found {
 }
 
 /// Looks into one file if it is given, else into all that hosts keep.
+///
+/// What belongs to somebody else is passed over, since anybody can put a file above a folder of ours,
+/// such as into `/tmp`. A file that is given was chosen, whoever it belongs to.
 pub(crate) fn find(file: Option<&Path>) -> Found {
     let mut found = Found::default();
     match file {
         Some(file) => read::read(file, &mut found),
         None => {
-            for file in known_files().iter().filter(|file| files::is_trusted(file)) {
+            for file in known_files().iter().filter(|file| is_ours(file)) {
                 read::read(file, &mut found);
             }
         }

@@ -1,15 +1,18 @@
 //! Reads one file: JSON with comments, or TOML.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use serde::Deserialize;
 
 use super::{Found, How, Problem, Server};
+use crate::permissions::Doubt;
 
 /// What hosts call the map of servers.
 #[derive(Deserialize)]
-struct File {
+struct Contents {
     #[serde(default, rename = "mcpServers")]
     mcp_servers: BTreeMap<String, Entry>,
     #[serde(default)]
@@ -49,8 +52,8 @@ pub(super) fn read(file: &Path, found: &mut Found) {
         line,
         what,
     };
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
+    let (text, doubt) = match contents(file) {
+        Ok(contents) => contents,
         Err(error) => return found.problems.push(problem(None, error.to_string())),
     };
     let text = text.trim_start_matches('\u{feff}');
@@ -72,6 +75,7 @@ pub(super) fn read(file: &Path, found: &mut Found) {
                 name,
                 file: file.to_owned(),
                 how,
+                doubt: doubt.clone(),
             }),
             None => {
                 let what = format!("server {name:?}: expected a `command` or a `url`");
@@ -81,9 +85,18 @@ pub(super) fn read(file: &Path, found: &mut Found) {
     }
 }
 
+/// What a file says, and whether somebody else could have written it.
+fn contents(path: &Path) -> io::Result<(String, Option<Doubt>)> {
+    let mut file = File::open(path)?;
+    let doubt = Doubt::about(path, &file.metadata()?);
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok((text, doubt))
+}
+
 type Misread = (Option<usize>, String);
 
-fn json(text: &str) -> Result<File, Misread> {
+fn json(text: &str) -> Result<Contents, Misread> {
     serde_json::from_str(&without_comments(text)).map_err(|error| {
         let line = Some(error.line()).filter(|line| *line > 0);
         let told = error.to_string();
@@ -93,7 +106,7 @@ fn json(text: &str) -> Result<File, Misread> {
     })
 }
 
-fn toml(text: &str) -> Result<File, Misread> {
+fn toml(text: &str) -> Result<Contents, Misread> {
     toml::from_str(text).map_err(|error| {
         let line = error.span().map(|span| {
             let before = text.get(..span.start).unwrap_or_default();

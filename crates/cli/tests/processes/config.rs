@@ -1,14 +1,28 @@
 //! Servers by name, from the files of five hosts and more.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use tokio::process::Command;
 
 use crate::support::{BELAY, STATE, Scratch, belay_command};
 
+/// A file that only we can change, whatever the umask was when the repository was checked out.
 fn fixture(name: &str) -> String {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    folder.join(name).display().to_string()
+    let original = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("fixtures");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+    let file = folder.join(name);
+    if let Ok(text) = std::fs::read(original.join(name)) {
+        // Other tests may be reading it.
+        let new = folder.join(format!("{name}.{}", std::process::id()));
+        std::fs::write(&new, text).unwrap();
+        std::fs::set_permissions(&new, Permissions::from_mode(0o600)).unwrap();
+        std::fs::rename(&new, &file).unwrap();
+    }
+    file.display().to_string()
 }
 
 async fn belay(arguments: &[&str]) -> (i32, String, String) {

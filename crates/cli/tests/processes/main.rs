@@ -8,6 +8,7 @@ mod bursts;
 mod cancelling;
 mod children;
 mod closing;
+mod completion;
 mod config;
 mod death;
 mod garbage;
