@@ -8,6 +8,7 @@ mod demo_server;
 mod exit;
 mod fields;
 mod interrupt;
+mod known_servers;
 mod output;
 mod permissions;
 mod place;

@@ -1,17 +1,25 @@
 //! Where a server is: a command to start, or a URL to connect to.
 
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::fs::canonicalize;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::arguments::nearest;
 use crate::config::{self, How};
+use crate::known_servers::Digest;
 use crate::output::escaped;
 
 pub(crate) enum Place {
-    Command(Box<Command>),
+    Command {
+        command: Box<Command>,
+        /// The host's file that says so, if one does.
+        file: Option<PathBuf>,
+    },
     Address {
         url: String,
         headers: Vec<(String, String)>,
+        file: Option<PathBuf>,
     },
 }
 
@@ -20,11 +28,18 @@ impl Place {
     pub(crate) fn command(program: &str, arguments: &[String]) -> Self {
         let mut command = Command::new(program);
         command.args(arguments);
-        Self::Command(Box::new(command))
+        Self::Command {
+            command: Box::new(command),
+            file: None,
+        }
     }
 
     /// A URL, or a server from a host's file: this one, or all that are known.
     pub(crate) fn named(name: &str, file: Option<&Path>) -> Result<Self, String> {
+        // No file can give one of its servers the name of a URL.
+        if name.contains("://") {
+            return Ok(Self::url(name));
+        }
         let found = config::find(file);
         let Some(server) = found.named(name) else {
             return match is_url(name) {
@@ -39,21 +54,24 @@ impl Place {
         }
         let how = server.how.expanded();
         let how = how.map_err(|problem| format!("{said}: {}", escaped(&problem)))?;
-        Self::configured(how)
+        Self::configured(how, server.file.clone())
     }
 
     fn url(url: &str) -> Self {
         Self::Address {
             url: url.to_owned(),
             headers: Vec::new(),
+            file: None,
         }
     }
 
-    fn configured(how: How) -> Result<Self, String> {
+    fn configured(how: How, file: PathBuf) -> Result<Self, String> {
+        let file = Some(file);
         match how {
             How::Url { url, headers } => Ok(Self::Address {
                 url,
                 headers: check_headers(headers)?,
+                file,
             }),
             How::Command {
                 program,
@@ -66,9 +84,52 @@ impl Place {
                 if let Some(folder) = folder {
                     command.current_dir(folder);
                 }
-                Ok(Self::Command(Box::new(command)))
+                Ok(Self::Command {
+                    command: Box::new(command),
+                    file,
+                })
             }
         }
+    }
+
+    /// What tells this server from others: the command with its arguments, its folder, what is added
+    /// to its environment, or the URL with the headers that a file adds; and that file. `None` if
+    /// one of these is not there.
+    ///
+    /// What the program does is no part of it: it may have been replaced meanwhile, as for a shell
+    /// that is asked to run the last command again.
+    pub(crate) fn digest(&self) -> Option<Digest> {
+        let (Self::Command { file, .. } | Self::Address { file, .. }) = self;
+        let file = match file {
+            Some(file) => canonicalize(file).ok()?.into_os_string(),
+            None => OsString::new(),
+        };
+        let mut fields = vec![file];
+        match self {
+            Self::Address { url, headers, .. } => {
+                fields.extend(["url", url].map(OsString::from));
+                let headers = headers.iter().flat_map(|(name, value)| [name, value]);
+                fields.extend(headers.map(OsString::from));
+            }
+            Self::Command { command, .. } => {
+                let folder = command.get_current_dir().unwrap_or(Path::new("."));
+                fields.extend(["command".into(), canonicalize(folder).ok()?.into()]);
+                fields.push(command.get_args().len().to_string().into());
+                fields.push(command.get_program().to_owned());
+                fields.extend(command.get_args().map(OsStr::to_owned));
+                for (name, value) in command.get_envs() {
+                    // What is removed is told from what is empty by the number of fields.
+                    fields.push(value.map_or("unset", |_| "set").into());
+                    fields.extend(
+                        [Some(name), value]
+                            .into_iter()
+                            .flatten()
+                            .map(OsStr::to_owned),
+                    );
+                }
+            }
+        }
+        Some(Digest::of(fields.iter().map(OsString::as_os_str)))
     }
 }
 

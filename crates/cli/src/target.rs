@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use crate::children::Children;
 use crate::exit::Code;
 use crate::interrupt::{Interrupt, interrupted};
+use crate::known_servers::KnownServers;
 use crate::output;
 use crate::place::{Place, is_header};
 use crate::progress::Bar;
@@ -109,11 +110,16 @@ impl Target {
         let since = Instant::now();
         let place = self.place(name);
         let place = place.map_err(|problem| output::usage(&problem, self.json))?;
+        let digest = place.digest();
         let bar = Bar::new(self.json);
         let who = name.map_or_else(|| self.command.join(" "), str::to_owned);
         let questions = Arc::new(Questions::new(bar.clone(), self.json, who));
         let builder = self.builder(&questions)?;
         let client = self.opened(builder, place, interrupt).await?;
+        if let (Some(known), Some(digest)) = (KnownServers::of_user(), digest) {
+            // It only serves completion, so it is no reason to fail.
+            let _ = known.remember(&digest);
+        }
         Ok(Connected {
             client,
             target: self,
@@ -157,9 +163,13 @@ impl Target {
         Err(code)
     }
 
-    /// The tools, without a word about what stands in the way, and without a trace. For completions.
-    pub(crate) async fn tools_quietly(&self, name: Option<&str>) -> Option<Vec<Tool>> {
+    /// The tools, without a word about what stands in the way, and without a trace: for completion.
+    /// So nothing is started and connected to that the user has not had before.
+    pub(crate) async fn tools_if_known(&self, name: Option<&str>) -> Option<Vec<Tool>> {
         let place = self.place(name).ok()?;
+        if !KnownServers::of_user()?.contains(&place.digest()?) {
+            return None;
+        }
         let builder = Client::builder("belay", env!("CARGO_PKG_VERSION"));
         let client = self.open(builder, place).await.ok()?;
         let tools = client.list_all_tools().await.ok();
@@ -200,8 +210,8 @@ impl Target {
 
     async fn open(&self, mut builder: ClientBuilder, place: Place) -> Result<Client, Error> {
         match place {
-            Place::Command(command) => builder.spawn(*command).await,
-            Place::Address { url, headers } => {
+            Place::Command { command, .. } => builder.spawn(*command).await,
+            Place::Address { url, headers, .. } => {
                 // What is said on the command line counts for more than what a file says.
                 let said = |name: &str| {
                     let mut said = self.headers.iter();
@@ -223,7 +233,7 @@ impl Target {
             (None, Some(name)) => Place::named(name, self.config.as_deref())?,
             (None, None) => return Err(which_server().into()),
         };
-        let Place::Command(command) = &mut place else {
+        let Place::Command { command, .. } = &mut place else {
             return match self.environment.is_empty() && self.cwd.is_none() {
                 true => Ok(place),
                 false => Err("-e and --cwd are for servers that are started, not for URLs".into()),

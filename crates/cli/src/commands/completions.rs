@@ -4,15 +4,24 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::time::Duration;
 
+use belay::types::Tool;
 use clap::{Args, CommandFactory, Parser, ValueEnum};
 use clap_complete::CompletionCandidate;
 
 use crate::arguments::signature;
+use crate::children::Children;
 use crate::exit::Code;
+use crate::target::Target;
 use crate::{Cli, Command, config, output};
+
+/// Nobody waits longer than that for a key to do something.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Print what makes a shell complete the commands of this tool, the names of servers and, by asking
 /// the server, those of its tools.
+///
+/// Only servers that you have called or listed before are asked: no key starts a command that a file
+/// of the current folder has chosen.
 #[derive(Args)]
 #[command(after_help = "Examples:
   source <(belay completions bash)
@@ -73,7 +82,8 @@ pub(crate) fn servers(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// The words of `belay call`: a server and then a tool, or a tool if the command is there already.
 ///
-/// The server is started to be asked, so only when a tool is really what is being typed.
+/// The server is started to be asked, so only when a tool is really what is being typed, and only if
+/// it was started before: a key that is pressed by the way runs nothing new.
 pub(crate) fn call_words(typed: &OsStr) -> Vec<CompletionCandidate> {
     let text = typed.to_string_lossy();
     if text.starts_with('-') {
@@ -90,17 +100,7 @@ pub(crate) fn call_words(typed: &OsStr) -> Vec<CompletionCandidate> {
         (false, [server]) => Some(*server),
         _ => return Vec::new(),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let Ok(runtime) = runtime else {
-        return Vec::new();
-    };
-    // Nobody waits longer than that for a key to do something.
-    let listing = async {
-        tokio::time::timeout(Duration::from_secs(3), call.target.tools_quietly(server)).await
-    };
-    let tools = runtime.block_on(listing).ok().flatten().unwrap_or_default();
+    let tools = tools_in_time(&call.target, server).unwrap_or_default();
     tools
         .iter()
         .filter(|tool| tool.name.starts_with(&*text))
@@ -108,12 +108,29 @@ pub(crate) fn call_words(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
+fn tools_in_time(target: &Target, server: Option<&str>) -> Option<Vec<Tool>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .ok()?;
+    runtime.block_on(async {
+        let children = Children::now();
+        let listing = tokio::time::timeout(PATIENCE, target.tools_if_known(server)).await;
+        // Nobody waits for a server to go, either.
+        children.since().kill().await;
+        listing.ok().flatten()
+    })
+}
+
 /// The command line so far, as the shell hands it over after `--`, if a word of `belay call` is what
 /// is being typed. A command after its own `--` is not: what is half typed must not be run.
 fn half_typed() -> Option<super::call::Call> {
     let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
     let words: Vec<_> = words.collect();
-    let at: usize = std::env::var("_CLAP_COMPLETE_INDEX").ok()?.parse().ok()?;
+    // Some shells say which word is meant; others end with it.
+    let at = std::env::var("_CLAP_COMPLETE_INDEX").ok();
+    let at = at.and_then(|at| at.parse().ok());
+    let at: usize = at.unwrap_or(words.len().saturating_sub(1));
     let command = words.iter().position(|word| word == "--");
     if command.is_some_and(|command| at > command) {
         return None;

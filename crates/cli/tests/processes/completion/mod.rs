@@ -1,6 +1,8 @@
 //! TAB: what it offers, and that it starts nothing, connects to nothing and runs nothing by itself.
 
+mod known;
 mod permissions;
+mod state;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -35,6 +37,10 @@ impl User {
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.0.join(name)
+    }
+
+    fn state(&self) -> PathBuf {
+        self.path("home/.local/state/belay/known_servers")
     }
 
     /// Every start of this server leaves a line in a file.
