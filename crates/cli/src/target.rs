@@ -9,9 +9,11 @@ use belay::engine::{Deadlines, Mode};
 use belay::types::Tool;
 use belay::{Client, ClientBuilder, Error};
 use clap::{Args, ValueEnum};
+use clap_complete::ArgValueCompleter;
 use tokio::time::timeout;
 
 use crate::children::Children;
+use crate::commands::completions::paths;
 use crate::exit::Code;
 use crate::interrupt::{Interrupt, interrupted};
 use crate::known_servers::KnownServers;
@@ -41,16 +43,16 @@ pub(crate) struct Target {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
     headers: Vec<(String, String)>,
     /// Trust servers that the certificates in this file vouch for, too (PEM)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = ArgValueCompleter::new(paths))]
     cacert: Option<PathBuf>,
     /// Set an environment variable of the server
     #[arg(short = 'e', long = "env", value_name = "KEY=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
     /// Start the server in this folder
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", add = ArgValueCompleter::new(paths))]
     cwd: Option<PathBuf>,
     /// Look for the server in this file only
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = ArgValueCompleter::new(paths))]
     config: Option<PathBuf>,
     /// Print JSON of the protocol's shape, and failures as one line of JSON
     #[arg(long)]
@@ -59,7 +61,7 @@ pub(crate) struct Target {
     #[arg(short, long)]
     verbose: bool,
     /// Write what goes over the wire into a file, a line of JSON for each frame
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = ArgValueCompleter::new(paths))]
     trace_file: Option<PathBuf>,
     /// The command that starts the server
     #[arg(last = true, value_name = "COMMAND")]

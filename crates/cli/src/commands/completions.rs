@@ -7,8 +7,9 @@ use std::time::Duration;
 use belay::types::Tool;
 use clap::{Args, CommandFactory, Parser, ValueEnum};
 use clap_complete::CompletionCandidate;
+use clap_complete::engine::{PathCompleter, ValueCompleter};
 
-use crate::arguments::signature;
+use crate::arguments::arguments;
 use crate::children::Children;
 use crate::exit::Code;
 use crate::target::Target;
@@ -76,8 +77,23 @@ pub(crate) fn servers(typed: &OsStr) -> Vec<CompletionCandidate> {
     // A name may stand in more than one file, and the nearest counts.
     let names: BTreeSet<&str> = names.filter(|name| name.starts_with(&*typed)).collect();
     let trusted = |name: &&str| found.named(name).is_some_and(|it| it.doubt.is_none());
-    let names = names.into_iter().filter(trusted);
+    let names = names.into_iter().filter(|name| is_plain(name));
+    let names = names.filter(trusted);
     names.map(CompletionCandidate::new).collect()
+}
+
+/// Paths, for options that take one. Whoever has unpacked an archive has not chosen the names in it, so
+/// only those are offered that no shell reads otherwise, after what was typed.
+pub(crate) fn paths(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-./+,@%:".contains(letter);
+    let typed_text = typed.to_str().unwrap_or_default();
+    let candidates = PathCompleter::any().complete(typed).into_iter();
+    let plain = candidates.filter(|candidate| {
+        let path = candidate.get_value().to_str().unwrap_or("?");
+        let added = path.strip_prefix(typed_text).unwrap_or(path);
+        !path.starts_with('-') && added.chars().all(is_plain)
+    });
+    plain.collect()
 }
 
 /// The words of `belay call`: a server and then a tool, or a tool if the command is there already.
@@ -103,8 +119,8 @@ pub(crate) fn call_words(typed: &OsStr) -> Vec<CompletionCandidate> {
     let tools = tools_in_time(&call.target, server).unwrap_or_default();
     tools
         .iter()
-        .filter(|tool| tool.name.starts_with(&*text))
-        .map(|tool| CompletionCandidate::new(&tool.name).help(Some(signature(tool).into())))
+        .filter(|tool| tool.name.starts_with(&*text) && is_plain(&tool.name))
+        .map(|tool| CompletionCandidate::new(&tool.name).help(Some(help(tool).into())))
         .collect()
 }
 
@@ -138,5 +154,44 @@ fn half_typed() -> Option<super::call::Call> {
     match Cli::try_parse_from(words).ok()?.command {
         Command::Call(call) => Some(call),
         _ => None,
+    }
+}
+
+/// Whether a name is one that the specification has for tools (2025-11-25 and later, server/tools), or
+/// that proposal SEP-986 had, with the slash. No shell reads any of these letters otherwise, so that
+/// what is completed is what is run. Nothing passes for an option.
+fn is_plain(name: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
+    (1..=128).contains(&name.len()) && !name.starts_with('-') && name.chars().all(is_letter)
+}
+
+/// What a tool takes, for whoever looks at the candidates: `text: string, optional count: integer`.
+/// Shells show that, and some read it: it has only letters that mean nothing to them.
+fn help(tool: &Tool) -> String {
+    let arguments = arguments(tool).into_iter().map(|argument| {
+        let mark = if argument.required { "" } else { "optional " };
+        format!("{mark}{}: {}", argument.name, argument.kind)
+    });
+    let help = arguments.collect::<Vec<_>>().join(", ");
+    let plain = |letter: char| match letter.is_ascii_alphanumeric() || " _-.,:/".contains(letter) {
+        true => letter,
+        false => '_',
+    };
+    help.chars().map(plain).take(120).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_what_the_specification_allows_and_no_option() {
+        for name in ["getUser", "DATA_EXPORT_v2", "admin.tools.list", "a/b-c"] {
+            assert!(is_plain(name), "{name}");
+        }
+        let long = "x".repeat(129);
+        for name in ["", "-v", "--json", "a b", "a$b", "~a", "é", "a\n", &long] {
+            assert!(!is_plain(name), "{name:?}");
+        }
     }
 }

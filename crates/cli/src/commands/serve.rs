@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use belay::http::{Endpoint, Listening};
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::completions::paths;
 use crate::demo_server;
 use crate::exit::{self, Code};
 use crate::output;
@@ -34,10 +36,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::target::seconds)]
     resume_window: Duration,
     /// Serve HTTPS with this certificate, and those that vouch for it after it (PEM).
-    #[arg(long, value_name = "FILE", requires_all = ["http", "tls_key"])]
+    #[arg(long, value_name = "FILE", requires_all = ["http", "tls_key"], add = ArgValueCompleter::new(paths))]
     tls_cert: Option<PathBuf>,
     /// The key of the certificate (PEM).
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert", add = ArgValueCompleter::new(paths))]
     tls_key: Option<PathBuf>,
 }
 

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use serde_json::json;
 
+use super::completions::paths;
 use crate::config::{self, How, Server};
 use crate::exit::{self, Code};
 use crate::output;
@@ -19,7 +21,7 @@ use crate::output;
   belay servers --config .vscode/mcp.json")]
 pub(crate) struct Servers {
     /// Look into this file only
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = ArgValueCompleter::new(paths))]
     config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]

@@ -18,6 +18,10 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn start(command: &str) -> Self {
+        Self::start_in(".", command)
+    }
+
+    pub(crate) fn start_in(folder: impl AsRef<std::path::Path>, command: &str) -> Self {
         let mut child = Command::new("script")
             .args([
                 "--quiet",
@@ -29,6 +33,7 @@ impl Terminal {
             ])
             .env("BELAY", BELAY)
             .env(STATE.0, STATE.1)
+            .current_dir(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

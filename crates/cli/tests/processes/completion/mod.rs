@@ -1,6 +1,7 @@
 //! TAB: what it offers, and that it starts nothing, connects to nothing and runs nothing by itself.
 
 mod known;
+mod names;
 mod permissions;
 mod state;
 
