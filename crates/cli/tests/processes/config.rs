@@ -113,7 +113,7 @@ async fn variables_options_and_names_that_are_wrong() {
         "servers": { "demo": { "command": "${NO_SUCH_VARIABLE}", "args": ["${SECRET:-x}"] } },
         "mcpServers": { "io.example/this": { "command": "${BELAY}", "args": ["serve"] } }
     }"#;
-    std::fs::write(&file.0, format!("\u{feff}{text}")).unwrap();
+    file.write_private(&format!("\u{feff}{text}"));
     let path = file.0.display().to_string();
     // Variables may hold secrets, so they are shown by their names.
     let (code, out, _) = belay(&["servers", "--config", &path]).await;
@@ -129,7 +129,7 @@ async fn variables_options_and_names_that_are_wrong() {
     let deep = Scratch::new("deep.json");
     let nested = format!("{}x{}", "${X:-".repeat(100_000), "}".repeat(100_000));
     let servers = serde_json::json!({ "mcpServers": { "deep": { "command": nested } } });
-    std::fs::write(&deep.0, servers.to_string()).unwrap();
+    deep.write_private(&servers.to_string());
     let deep = deep.0.display().to_string();
     let (code, _, err) = belay(&["list", "--config", &deep, "deep"]).await;
     assert_eq!(code, 1, "{err}");

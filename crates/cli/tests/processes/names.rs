@@ -186,7 +186,7 @@ async fn servers_in_files() {
         "variable": { "command": format!("${{{NAME}}}") },
         format!("no {NAME}"): {},
     } });
-    std::fs::write(&file.0, servers.to_string()).unwrap();
+    file.write_private(&servers.to_string());
     let path = file.0.display().to_string();
     for words in [
         &["servers", "--config", &path][..],

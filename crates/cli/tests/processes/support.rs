@@ -133,6 +133,13 @@ impl Scratch {
         Self(std::env::temp_dir().join(file))
     }
 
+    /// Writes it so that only we can change it, whatever the umask is.
+    pub(crate) fn write_private(&self, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::write(&self.0, text).unwrap();
+        std::fs::set_permissions(&self.0, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
     pub(crate) fn text(&self) -> String {
         std::fs::read_to_string(&self.0).unwrap_or_default()
     }
