@@ -22,6 +22,8 @@ mod standing;
 mod steps;
 mod strings;
 mod tool_error;
+#[cfg(feature = "validate")]
+mod tool_schemas;
 mod tools;
 
 use std::sync::Arc;

@@ -20,6 +20,8 @@ use super::catalogue::{Catalogue, Offer};
 use super::changes::{Changes, List};
 use super::reply::{IntoToolResult, schema_of};
 use super::service::Service;
+#[cfg(feature = "validate")]
+use super::tool_schemas::{NotCalled, ToolSchemas};
 use crate::context::Context;
 use crate::driver::BoxFuture;
 #[cfg(feature = "http")]
@@ -52,11 +54,9 @@ pub struct Tool {
     /// Arguments that headers repeat.
     #[cfg(feature = "http")]
     mirrored: Mirrored,
-    /// What arguments are held against.
+    /// Read when a server offers it.
     #[cfg(feature = "validate")]
-    schema: Option<Arc<Result<crate::Schema, crate::BadSchema>>>,
-    #[cfg(feature = "validate")]
-    output: Option<Arc<Result<crate::Schema, crate::BadSchema>>>,
+    schemas: Option<Arc<ToolSchemas>>,
 }
 
 type Handler = Arc<dyn Fn(Context, RawJson) -> BoxFuture<CallToolResult> + Send + Sync>;
@@ -112,9 +112,7 @@ impl Tool {
             #[cfg(feature = "http")]
             mirrored: Mirrored::default(),
             #[cfg(feature = "validate")]
-            schema: None,
-            #[cfg(feature = "validate")]
-            output: None,
+            schemas: None,
         }
     }
 
@@ -183,29 +181,15 @@ impl Tool {
         self
     }
 
-    /// Why it is not called: a schema that cannot be used, or arguments that do not fit it, as the model
-    /// gets to see it.
+    /// Why it is not called: a schema that cannot be used, or arguments that do not fit it.
     #[cfg(feature = "validate")]
     fn unfit(&self, arguments: &RawJson) -> Option<Answered> {
-        // What was to be checked and is not, is not let in; what it would give neither.
-        let mut schemas = [&self.schema, &self.output].into_iter().flatten();
-        if let Some(error) = schemas.find_map(|schema| schema.as_ref().as_ref().err()) {
-            let problem = format!("{:?}: {error}", self.description.name);
-            return Some(Err(ErrorObject::new(error_code::INTERNAL_ERROR, problem)));
-        }
-        let Some(Ok(schema)) = self.schema.as_deref() else {
-            return None;
-        };
-        let problem = match arguments.decode() {
-            Err(error) => format!("invalid arguments: {error}"),
-            Ok(arguments) => match schema.check(&arguments).err()? {
-                unfit if unfit.is_undecided() => {
-                    format!("the arguments cannot be checked: {unfit}")
-                }
-                unfit => format!("invalid arguments: {unfit}"),
-            },
-        };
-        Some(Ok(CallToolResult::error(problem)))
+        let schemas = self.schemas.as_ref()?;
+        let checked = schemas.check_arguments(&self.description.name, arguments);
+        checked.err().map(|why| match why {
+            NotCalled::Refused(error) => Err(error),
+            NotCalled::Told(problem) => Ok(CallToolResult::error(problem)),
+        })
     }
 
     async fn call(&self, cx: &Context, arguments: RawJson) -> Answered {
@@ -240,11 +224,10 @@ impl Tool {
         let problem = match &result.structured_content {
             None => Some("it gave no structured content".to_owned()),
             #[cfg(feature = "validate")]
-            Some(content) => match self.output.as_deref() {
-                Some(Ok(schema)) => schema.check(content).err().map(|unfit| unfit.to_string()),
-                // One that cannot be used was refused before it was called.
-                _ => None,
-            },
+            Some(content) => {
+                let schemas = self.schemas.as_ref();
+                schemas.and_then(|all| all.check_result(content).err())
+            }
             #[cfg(not(feature = "validate"))]
             Some(_) => None,
         };
@@ -366,17 +349,7 @@ impl Tools {
         }
         #[cfg(feature = "validate")]
         {
-            let compile = |schema: &Map<String, Value>| {
-                let schema = crate::Schema::compile(&Value::Object(schema.clone()));
-                if let Err(error) = &schema {
-                    let tool = &tool.description.name;
-                    tracing::error!(tool, %error, "this tool cannot be called");
-                }
-                Some(Arc::new(schema))
-            };
-            let input = compile(&tool.description.input_schema);
-            let output = tool.description.output_schema.as_ref().and_then(compile);
-            (tool.schema, tool.output) = (input, output);
+            tool.schemas = Some(Arc::new(ToolSchemas::of(&tool.description)));
         }
         self.catalogue.add(tool);
     }

@@ -1,0 +1,72 @@
+//! What a tool takes and gives, held against its schemas.
+
+use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+use belay_protocol::types::{Tool as Description, error_code};
+use serde_json::{Map, Value};
+
+use crate::{BadSchema, Schema};
+
+/// The schemas of one tool.
+pub(super) struct ToolSchemas {
+    input: Result<Schema, BadSchema>,
+    output: Option<Result<Schema, BadSchema>>,
+}
+
+/// Why arguments are not passed on.
+pub(super) enum NotCalled {
+    /// The request is refused.
+    Refused(ErrorObject),
+    /// The tool answers what is wrong with them, so that the model gets to see it.
+    Told(String),
+}
+
+impl ToolSchemas {
+    pub(super) fn of(tool: &Description) -> Self {
+        let output = tool.output_schema.as_ref();
+        Self {
+            input: compile(&tool.name, "inputSchema", &tool.input_schema),
+            output: output.map(|schema| compile(&tool.name, "outputSchema", schema)),
+        }
+    }
+
+    /// Whether a tool may be called with these arguments.
+    pub(super) fn check_arguments(&self, tool: &str, arguments: &RawJson) -> Result<(), NotCalled> {
+        // What was to be checked and is not, is not let in; what it would give neither.
+        let schema = match (&self.input, &self.output) {
+            (Ok(input), None | Some(Ok(_))) => input,
+            (Err(error), _) | (_, Some(Err(error))) => {
+                let problem = format!("{tool:?}: {error}");
+                let error = ErrorObject::new(error_code::INTERNAL_ERROR, problem);
+                return Err(NotCalled::Refused(error));
+            }
+        };
+        let problem = match arguments.decode() {
+            Err(error) => format!("invalid arguments: {error}"),
+            Ok(arguments) => match schema.check(&arguments) {
+                Ok(()) => return Ok(()),
+                Err(unfit) if unfit.is_undecided() => {
+                    format!("the arguments cannot be checked: {unfit}")
+                }
+                Err(unfit) => format!("invalid arguments: {unfit}"),
+            },
+        };
+        Err(NotCalled::Told(problem))
+    }
+
+    /// What is wrong with the structured content of a result.
+    pub(super) fn check_result(&self, content: &Value) -> Result<(), String> {
+        // One that cannot be used was refused before the tool was called.
+        let Some(Ok(schema)) = &self.output else {
+            return Ok(());
+        };
+        schema.check(content).map_err(|unfit| unfit.to_string())
+    }
+}
+
+fn compile(tool: &str, keyword: &str, schema: &Map<String, Value>) -> Result<Schema, BadSchema> {
+    let schema = Schema::compile(&Value::Object(schema.clone()));
+    if let Err(error) = &schema {
+        tracing::error!(tool, keyword, %error, "this tool cannot be called");
+    }
+    schema
+}
