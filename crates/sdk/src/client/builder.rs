@@ -184,6 +184,9 @@ impl ClientBuilder {
     /// Holds the structured results of tools against the schemas that the server has listed. One that
     /// does not fit ends its call as *violated*, and so does one that cannot be checked: a schema that is
     /// none, leads elsewhere or takes too much work. Which that was, the error says.
+    ///
+    /// Patterns that cannot be matched in linear time are passed over, and a warning logged
+    /// ([`Schema::unsupported_patterns`](crate::Schema::unsupported_patterns)).
     #[cfg(feature = "validate")]
     pub fn check_results(mut self) -> Self {
         self.outputs = Some(Default::default());

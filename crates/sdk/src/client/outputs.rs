@@ -71,13 +71,8 @@ impl Outputs {
         if failed.is_some_and(|failed| failed.as_bytes() == b"true") {
             return Ok(());
         }
-        // What was to be checked and is not, is not passed on.
-        let schema = output
-            .compiled
-            .get_or_init(|| match output.schema.decode() {
-                Ok(schema) => Schema::compile(&schema),
-                Err(error) => Err(BadSchema::new(error.to_string())),
-            });
+        // What was to be checked and cannot be, since its schema is none, is not passed on.
+        let schema = output.compiled.get_or_init(|| output.compile(&name));
         let schema = schema.as_ref();
         let schema = schema.map_err(|error| unfit(&format!("`outputSchema`: {error}")))?;
         let Some(content) = content else {
@@ -88,6 +83,22 @@ impl Outputs {
         let problem = |what: &dyn std::fmt::Display| unfit(&format!("`structuredContent`: {what}"));
         let content: Value = content.decode().map_err(|error| problem(&error))?;
         schema.check(&content).map_err(|error| problem(&error))
+    }
+}
+
+impl Output {
+    fn compile(&self, tool: &str) -> Result<Schema, BadSchema> {
+        let schema = self.schema.decode();
+        let schema = schema.map_err(|error| BadSchema::new(error.to_string()))?;
+        let schema = Schema::compile(&schema)?;
+        if let Some(patterns) = schema.unsupported_in_words() {
+            tracing::warn!(
+                tool,
+                patterns,
+                "patterns of an output schema are not checked: they cannot be matched in linear time"
+            );
+        }
+        Ok(schema)
     }
 }
 

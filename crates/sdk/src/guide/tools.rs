@@ -43,7 +43,9 @@
 //!
 //! The types are. With the feature `validate`, which is on by default, the arguments are held against the
 //! schema as well, so that `range` above means something: JSON Schema 2020-12 and older dialects, nothing fetched, within
-//! bounds (`Schema`). A tool whose schema cannot be used cannot be called.
+//! bounds (`Schema`). A tool whose schema cannot be used cannot be called. Patterns that look ahead or behind,
+//! or refer to their groups, cannot be matched in linear time: they are passed over, and a warning is logged
+//! when the tool is added.
 //!
 //! An argument whose schema has `x-mcp-header` is repeated in a header of modern HTTP, for whoever
 //! routes by it; clients of Belay do so by themselves, and servers look whether both say the same.

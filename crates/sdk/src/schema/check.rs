@@ -5,17 +5,20 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::RandomState;
 use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::number::{compare, hashed, is_multiple, same, weight};
+use super::pairs::{Asked, Pair, Step};
 use super::places::{Part, address};
-use super::rules::{Leading, Limit, Plain, Properties, Rule, Size, name_cost};
+use super::rules::{Leading, Rule, name_cost};
 use super::scopes::{Scope, Scopes};
 use super::seen::Seen;
-use super::{LEVELS, Schema, WORK};
+use super::truth::{Count, Truth};
+use super::{LEVELS, Schema};
+
+/// So much is done to hold one value against a schema: about so many parts are looked at.
+pub(super) const WORK: u64 = 500_000;
 
 /// It could not be found out whether a value fits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +32,11 @@ pub(super) enum Undecided {
 }
 
 /// Whether a value fits, and what of it was seen then.
-pub(super) type Verdict = Option<Rc<Seen>>;
+#[derive(Clone)]
+pub(super) struct Verdict {
+    pub(super) fits: Truth,
+    seen: Rc<Seen>,
+}
 
 /// One check of one value.
 pub(super) struct Check<'s> {
@@ -37,7 +44,7 @@ pub(super) struct Check<'s> {
     known: HashMap<Key, Known>,
     pub(super) level: usize,
     pub(super) work: u64,
-    scopes: Scopes,
+    pub(super) scopes: Scopes,
     names: HashMap<usize, Rc<Vec<Value>>>,
     nothing: Rc<Seen>,
 }
@@ -49,23 +56,6 @@ enum Known {
     /// It is being found out.
     Open,
     Verdict(Verdict),
-}
-
-/// A part of the schema that a part of the value has to fit.
-pub(super) struct Pair<'v> {
-    pub(super) part: Part,
-    pub(super) value: &'v Value,
-    pub(super) step: Step<'v>,
-}
-
-/// From a value to the part of it that is looked at.
-#[derive(Clone, Copy)]
-pub(super) enum Step<'v> {
-    /// It is the value itself.
-    Here,
-    /// The number of the member, and its name.
-    Member(usize, &'v str),
-    Item(usize),
 }
 
 impl<'s> Check<'s> {
@@ -91,14 +81,9 @@ impl<'s> Check<'s> {
         self.spend(1)?;
         let node = &self.schema.nodes[part];
         if !node.leads_on {
-            for rule in &node.rules {
-                if let Rule::Plain(rule) = rule
-                    && !self.keeps(rule, value)?
-                {
-                    return Ok(None);
-                }
-            }
-            return Ok(Some(self.nothing.clone()));
+            let mut seen = Seen::default();
+            let fits = self.keeps_all(part, value, scope, &mut seen)?;
+            return Ok(self.verdict(fits, seen));
         }
         let scope = self.entered(scope, part)?;
         let key = (part, address(value), scope);
@@ -114,21 +99,38 @@ impl<'s> Check<'s> {
         }
         self.level += 1;
         let mut seen = Seen::default();
-        let mut fits = true;
-        for rule in &node.rules {
-            fits = self.follows(rule, value, scope, &mut seen)?;
-            if !fits {
+        let fits = self.keeps_all(part, value, scope, &mut seen)?;
+        self.level -= 1;
+        let verdict = self.verdict(fits, seen);
+        self.known.insert(key, Known::Verdict(verdict.clone()));
+        Ok(verdict)
+    }
+
+    /// Whether a value does what all rules of a part ask for.
+    fn keeps_all(
+        &mut self,
+        part: Part,
+        value: &Value,
+        scope: Scope,
+        seen: &mut Seen,
+    ) -> Result<Truth, Undecided> {
+        let mut fits = Truth::Yes;
+        for rule in &self.schema.nodes[part].rules {
+            fits = fits.and(self.follows(rule, value, scope, seen)?);
+            // What is unknown can still turn out to be wrong.
+            if fits == Truth::No {
                 break;
             }
         }
-        self.level -= 1;
-        let verdict = match (fits, seen.cost()) {
-            (false, _) => None,
-            (true, 0) => Some(self.nothing.clone()),
-            (true, _) => Some(Rc::new(seen)),
+        Ok(fits)
+    }
+
+    fn verdict(&self, fits: Truth, seen: Seen) -> Verdict {
+        let seen = match (fits, seen.cost()) {
+            (Truth::No, _) | (_, 0) => self.nothing.clone(),
+            _ => Rc::new(seen),
         };
-        self.known.insert(key, Known::Verdict(verdict.clone()));
-        Ok(verdict)
+        Verdict { fits, seen }
     }
 
     /// What anchors mean in a part, if one comes from `scope`.
@@ -153,66 +155,10 @@ impl<'s> Check<'s> {
         value: &Value,
         scope: Scope,
         seen: &mut Seen,
-    ) -> Result<bool, Undecided> {
+    ) -> Result<Truth, Undecided> {
         match rule {
             Rule::Plain(rule) => self.keeps(rule, value),
             Rule::Leading(rule) => self.leads(rule, value, scope, seen),
-        }
-    }
-
-    fn keeps(&mut self, rule: &Plain, value: &Value) -> Result<bool, Undecided> {
-        match (rule, value) {
-            (Plain::Never, _) => Ok(false),
-            (Plain::Types(types), value) => Ok(types.has(value)),
-            (Plain::Const { expected, cost }, value) => {
-                self.spend(*cost)?;
-                Ok(same(expected, value))
-            }
-            (Plain::Enum(options), value) => {
-                self.spend(weight(value))?;
-                Ok(options.has(value))
-            }
-            (Plain::Limit(limit, bound), Value::Number(number)) => {
-                let order = compare(number, bound);
-                Ok(match limit {
-                    Limit::Minimum => order.is_ge(),
-                    Limit::ExclusiveMinimum => order.is_gt(),
-                    Limit::Maximum => order.is_le(),
-                    Limit::ExclusiveMaximum => order.is_lt(),
-                })
-            }
-            (Plain::MultipleOf(step), Value::Number(number)) => {
-                self.spend(4)?;
-                Ok(is_multiple(number, step))
-            }
-            (Plain::Size(size, bound), value) => self.has_size(*size, *bound, value),
-            (Plain::Pattern(pattern), Value::String(text)) => {
-                self.spend(pattern.cost(text))?;
-                Ok(pattern.is_match(text))
-            }
-            (Plain::UniqueItems, Value::Array(items)) => self.are_unique(items),
-            (Plain::Required(names), Value::Object(members)) => {
-                self.spend(names.cost)?;
-                Ok(names.names.iter().all(|name| members.contains_key(name)))
-            }
-            (Plain::DependentRequired { all, cost }, Value::Object(members)) => {
-                self.spend(*cost)?;
-                let has = |name: &String| members.contains_key(name);
-                let kept = |others: &[String]| others.iter().all(has);
-                Ok(all
-                    .iter()
-                    .all(|(name, others)| !has(name) || kept(&others.names)))
-            }
-            // They say nothing about values of other types.
-            (
-                Plain::Limit(..)
-                | Plain::MultipleOf(_)
-                | Plain::Pattern(_)
-                | Plain::UniqueItems
-                | Plain::Required(_)
-                | Plain::DependentRequired { .. },
-                _,
-            ) => Ok(true),
         }
     }
 
@@ -222,37 +168,39 @@ impl<'s> Check<'s> {
         value: &Value,
         scope: Scope,
         seen: &mut Seen,
-    ) -> Result<bool, Undecided> {
+    ) -> Result<Truth, Undecided> {
         match (rule, value) {
             (Leading::Any(parts), _) => {
-                let mut any = false;
+                let mut any = Truth::No;
                 for part in parts {
-                    any |= self.also(*part, value, scope, seen)?;
+                    any = any.or(self.also(*part, value, scope, seen)?);
                     // The others may see more of it.
-                    if any && !self.schema.notes {
+                    if any == Truth::Yes && !self.schema.notes {
                         break;
                     }
                 }
                 Ok(any)
             }
             (Leading::One(parts), _) => {
-                let mut fitting = 0;
+                let mut fitting = Count::default();
                 for part in parts {
-                    fitting += u32::from(self.also(*part, value, scope, seen)?);
-                    if fitting == 2 {
+                    fitting.add(self.also(*part, value, scope, seen)?);
+                    if fitting.is_within(0, 1) == Truth::No {
                         break;
                     }
                 }
-                Ok(fitting == 1)
+                Ok(fitting.is_within(1, 1))
             }
-            (Leading::Not(part), _) => Ok(self.fits(*part, value, scope)?.is_none()),
+            (Leading::Not(part), _) => Ok(self.fits(*part, value, scope)?.fits.not()),
             (Leading::PropertyNames(part), Value::Object(_)) => {
+                let mut all = Truth::Yes;
                 for name in self.names(value)?.iter() {
-                    if self.fits(*part, name, scope)?.is_none() {
-                        return Ok(false);
+                    all = all.and(self.fits(*part, name, scope)?.fits);
+                    if all == Truth::No {
+                        break;
                     }
                 }
-                Ok(true)
+                Ok(all)
             }
             (
                 Leading::Contains {
@@ -263,182 +211,107 @@ impl<'s> Check<'s> {
                 },
                 Value::Array(items),
             ) => {
-                let mut found = 0;
+                let mut found = Count::default();
                 for (at, item) in items.iter().enumerate() {
-                    if self.fits(*part, item, scope)?.is_some() {
-                        found += 1;
-                        if *evaluates {
-                            self.see(Step::Item(at), seen);
-                        }
+                    let fits = self.fits(*part, item, scope)?.fits;
+                    found.add(fits);
+                    if *evaluates {
+                        self.note(at, fits, seen);
                     }
                 }
-                Ok(found >= *least && most.is_none_or(|most| found <= most))
+                Ok(found.is_within(*least, most.unwrap_or(u64::MAX)))
             }
             (rule, value) => {
-                for pair in self.pairs(rule, value, scope, seen)? {
-                    let Some(more) = self.fits(pair.part, pair.value, scope)? else {
-                        return Ok(false);
-                    };
-                    match pair.step {
-                        Step::Here => self.add(&more, seen)?,
-                        step => self.see(step, seen),
-                    }
-                }
-                Ok(true)
+                let mut all = Truth::Yes;
+                self.each_pair(rule, value, scope, seen, |check, pair, seen| {
+                    all = all.and(check.meets(&pair, scope, seen)?);
+                    Ok(all != Truth::No)
+                })?;
+                Ok(all)
             }
         }
     }
 
-    /// For the rules that ask that all of some pairs fit: which these are.
-    pub(super) fn pairs<'v>(
+    /// Whether a part of a value fits what is asked of it. What was seen is added to `seen`.
+    pub(super) fn meets(
         &mut self,
-        rule: &Leading,
-        value: &'v Value,
+        pair: &Pair<'_>,
         scope: Scope,
         seen: &mut Seen,
-    ) -> Result<Vec<Pair<'v>>, Undecided> {
-        let here = |part: &Part| Pair {
-            part: *part,
-            value,
-            step: Step::Here,
-        };
-        match (rule, value) {
-            (Leading::Ref(part), _) => Ok(vec![here(part)]),
-            (Leading::DynamicRef { name, otherwise }, _) => {
-                let meant = self.scopes.meant(scope, *name);
-                Ok(vec![here(&meant.unwrap_or(*otherwise))])
-            }
-            (Leading::All(parts), _) => {
-                self.spend(parts.len() as u64)?;
-                Ok(parts.iter().map(here).collect())
-            }
-            (
-                Leading::If {
-                    condition,
-                    then,
-                    otherwise,
-                },
-                _,
-            ) => {
-                let next = match self.also(*condition, value, scope, seen)? {
-                    true => then,
-                    false => otherwise,
-                };
-                Ok(next.iter().map(here).collect())
-            }
-            (Leading::DependentSchemas { all, cost }, Value::Object(members)) => {
-                self.spend(*cost)?;
-                let needed = all.iter().filter(|(name, _)| members.contains_key(name));
-                Ok(needed.map(|(_, part)| here(part)).collect())
-            }
-            (Leading::Properties(rule), Value::Object(members)) => {
-                let mut pairs = Vec::new();
-                for (at, (name, member)) in members.iter().enumerate() {
-                    for part in self.parts_for(rule, name)? {
-                        pairs.push(Pair {
-                            part,
-                            value: member,
-                            step: Step::Member(at, name),
-                        });
-                    }
+    ) -> Result<Truth, Undecided> {
+        let (fits, evaluated) = match &pair.asked {
+            Asked::Part(part) => {
+                let verdict = self.fits(*part, pair.value, scope)?;
+                if matches!(pair.step, Step::Here) {
+                    self.add(&verdict, verdict.fits, seen)?;
                 }
-                Ok(pairs)
+                (verdict.fits, pair.evaluated)
             }
-            (Leading::Items { first, rest }, Value::Array(items)) => {
-                self.spend(items.len() as u64)?;
-                let all = items.iter().enumerate();
-                let pairs = all.map_while(|(at, value)| {
-                    let part = *first.get(at).or(rest.as_ref())?;
-                    let step = Step::Item(at);
-                    Some(Pair { part, value, step })
-                });
-                Ok(pairs.collect())
-            }
-            (Leading::UnevaluatedItems(part), Value::Array(items)) => {
-                self.spend(items.len() as u64)?;
-                let unseen = items
-                    .iter()
-                    .enumerate()
-                    .filter(|(at, _)| !seen.has_item(*at));
-                let pair = |(at, value)| Pair {
-                    part: *part,
-                    value,
-                    step: Step::Item(at),
+            Asked::Either(options) => {
+                let (fits, any) = self.either(options, pair, scope, seen)?;
+                // If all else fits, then what would have evaluated it did not apply.
+                let evaluated = match any {
+                    Truth::No if pair.evaluated == Truth::Unknown => Truth::No,
+                    _ => pair.evaluated,
                 };
-                Ok(unseen.map(pair).collect())
+                (fits, evaluated)
             }
-            (Leading::UnevaluatedProperties(part), Value::Object(members)) => {
-                self.spend(members.len() as u64)?;
-                let all = members.iter().enumerate();
-                let unseen = all.filter(|(at, _)| !seen.has_member(*at));
-                let pair = |(at, (name, value)): (usize, (&'v String, &'v Value))| Pair {
-                    part: *part,
-                    value,
-                    step: Step::Member(at, name),
-                };
-                Ok(unseen.map(pair).collect())
-            }
-            // It says nothing about values of this type, or is no such rule.
-            (
-                Leading::DependentSchemas { .. }
-                | Leading::Properties(_)
-                | Leading::Items { .. }
-                | Leading::UnevaluatedItems(_)
-                | Leading::UnevaluatedProperties(_)
-                | Leading::Any(_)
-                | Leading::One(_)
-                | Leading::Not(_)
-                | Leading::PropertyNames(_)
-                | Leading::Contains { .. },
-                _,
-            ) => Ok(Vec::new()),
+        };
+        if let Step::Member(at, _) | Step::Item(at) = pair.step {
+            self.note(at, evaluated, seen);
         }
+        Ok(fits)
+    }
+
+    /// Whether it fits whichever of some parts counts, and whether it fits any.
+    fn either(
+        &mut self,
+        options: &[Option<Part>],
+        pair: &Pair<'_>,
+        scope: Scope,
+        seen: &mut Seen,
+    ) -> Result<(Truth, Truth), Undecided> {
+        let (mut all, mut any) = (None, Truth::No);
+        for option in options {
+            let mut fits = Truth::Yes;
+            if let Some(part) = option {
+                let verdict = self.fits(*part, pair.value, scope)?;
+                fits = verdict.fits;
+                any = any.or(fits);
+                if matches!(pair.step, Step::Here) {
+                    // It may not be the one that counts.
+                    self.add(&verdict, fits.and(Truth::Unknown), seen)?;
+                }
+            }
+            all = Some(all.map_or(fits, |all: Truth| all.either(fits)));
+        }
+        Ok((all.unwrap_or(Truth::Yes), any))
     }
 
     /// Whether it fits another part as well, which may have seen more of it.
-    fn also(
+    pub(super) fn also(
         &mut self,
         part: Part,
         value: &Value,
         scope: Scope,
         seen: &mut Seen,
-    ) -> Result<bool, Undecided> {
-        match self.fits(part, value, scope)? {
-            Some(more) => self.add(&more, seen).map(|()| true),
-            None => Ok(false),
-        }
+    ) -> Result<Truth, Undecided> {
+        let verdict = self.fits(part, value, scope)?;
+        self.add(&verdict, verdict.fits, seen)?;
+        Ok(verdict.fits)
     }
 
-    fn add(&mut self, more: &Seen, seen: &mut Seen) -> Result<(), Undecided> {
-        self.spend(more.cost())?;
-        seen.add(more);
+    fn add(&mut self, more: &Verdict, fits: Truth, seen: &mut Seen) -> Result<(), Undecided> {
+        self.spend(more.seen.cost())?;
+        seen.add(&more.seen, fits);
         Ok(())
     }
 
     /// Notes what was seen, where somebody asks.
-    fn see(&self, step: Step<'_>, seen: &mut Seen) {
-        match step {
-            Step::Member(at, _) if self.schema.notes => seen.member(at),
-            Step::Item(at) if self.schema.notes => seen.item(at),
-            _ => {}
+    fn note(&self, at: usize, was_seen: Truth, seen: &mut Seen) {
+        if self.schema.notes {
+            seen.note(at, was_seen);
         }
-    }
-
-    /// The parts that a member has to fit.
-    fn parts_for(&mut self, rule: &Properties, name: &str) -> Result<Vec<Part>, Undecided> {
-        self.spend(name_cost(name))?;
-        let mut parts = Vec::new();
-        parts.extend(rule.named.get(name));
-        for (pattern, part) in &rule.patterns {
-            self.spend(pattern.cost(name))?;
-            if pattern.is_match(name) {
-                parts.push(*part);
-            }
-        }
-        if parts.is_empty() {
-            parts.extend(rule.others);
-        }
-        Ok(parts)
     }
 
     /// The names of the members of an object, as values that stay where they are.
@@ -454,37 +327,7 @@ impl<'s> Check<'s> {
         Ok(names)
     }
 
-    fn has_size(&mut self, size: Size, bound: u64, value: &Value) -> Result<bool, Undecided> {
-        let found = match (size, value) {
-            (Size::MinLength | Size::MaxLength, Value::String(text)) => {
-                self.spend(weight(value))?;
-                text.chars().count()
-            }
-            (Size::MinItems | Size::MaxItems, Value::Array(items)) => items.len(),
-            (Size::MinProperties | Size::MaxProperties, Value::Object(members)) => members.len(),
-            _ => return Ok(true),
-        };
-        Ok(match size {
-            Size::MinLength | Size::MinItems | Size::MinProperties => found as u64 >= bound,
-            Size::MaxLength | Size::MaxItems | Size::MaxProperties => found as u64 <= bound,
-        })
-    }
-
-    fn are_unique(&mut self, items: &[Value]) -> Result<bool, Undecided> {
-        self.spend(items.iter().map(weight).sum())?;
-        let keys = RandomState::new();
-        let mut known: HashMap<u64, Vec<&Value>> = HashMap::with_capacity(items.len());
-        for item in items {
-            let alike = known.entry(hashed(item, &keys)).or_default();
-            if alike.iter().any(|other| same(other, item)) {
-                return Ok(false);
-            }
-            alike.push(item);
-        }
-        Ok(true)
-    }
-
-    fn spend(&mut self, work: u64) -> Result<(), Undecided> {
+    pub(super) fn spend(&mut self, work: u64) -> Result<(), Undecided> {
         self.work = self.work.saturating_add(work);
         match self.work > WORK {
             true => Err(Undecided::Work),

@@ -11,7 +11,11 @@
 //!   check     check     ── each pair once ── loops, or more work than it may be ──► Unfit, undecided
 //!             problem   ── what is wrong, in a sentence ──────────────────────────► Unfit
 //! ```
+//!
+//! Whether a value fits has three answers: where a pattern cannot be matched, that is unknown, and nothing
+//! is refused for it (`truth.rs`).
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -22,12 +26,15 @@ use problem::Problem;
 use reader::Reader;
 use rules::{Leading, Plain, Rule};
 use text::cut;
+use truth::Truth;
 
 mod check;
 mod dialect;
 mod number;
+mod pairs;
 mod pattern;
 mod places;
+mod plain;
 mod problem;
 mod reader;
 mod rules;
@@ -36,6 +43,7 @@ mod seen;
 #[cfg(test)]
 mod tests;
 mod text;
+mod truth;
 
 /// A schema may be nested so deep.
 const DEPTH: usize = 64;
@@ -43,8 +51,6 @@ const DEPTH: usize = 64;
 const PARTS: usize = 20_000;
 /// So many parts of a schema and of a value lead to each other, one within the other.
 const LEVELS: usize = 256;
-/// So much is done to hold one value against a schema: about so many parts are looked at.
-const WORK: u64 = 500_000;
 /// So many characters of what is wrong are told.
 const TOLD: usize = 300;
 
@@ -52,8 +58,11 @@ const TOLD: usize = 300;
 ///
 /// All keywords that ask for something are understood, and references within the schema. What is not makes
 /// all of the schema one that cannot be used: references to elsewhere (nothing is ever fetched), parts in
-/// another dialect, and patterns that look ahead or behind or refer to their groups. Formats are not
-/// checked, as the standard has it.
+/// another dialect. Formats are not checked, as the standard has it.
+///
+/// Patterns that look ahead or behind, refer to their groups or are very large cannot be matched here
+/// ([`Schema::unsupported_patterns`]). They are passed over: nothing is refused because of them, and what
+/// else is wrong with a value is found as ever.
 ///
 /// ```
 /// use belay::Schema;
@@ -76,6 +85,7 @@ pub struct Schema {
     dynamic: Vec<Vec<(usize, Part)>>,
     /// Whether anything asks for what was seen of a value.
     notes: bool,
+    unsupported: BTreeSet<String>,
 }
 
 /// A part of a schema.
@@ -174,19 +184,46 @@ impl Schema {
             )
         };
         let notes = nodes.iter().any(|node| node.rules.iter().any(asks));
+        let unsupported = std::mem::take(&mut reader.unsupported);
         let (names, dynamic) = reader.places.into_dynamic();
         Ok(Self {
             nodes,
             names,
             dynamic,
             notes,
+            unsupported,
         })
     }
 
-    /// Holds a value against it.
+    /// The patterns in it that cannot be matched, in linear time and within bounds. What depends on them is
+    /// not checked.
+    ///
+    /// ```
+    /// use belay::Schema;
+    /// use serde_json::json;
+    ///
+    /// let not_blank = json!({ "type": "string", "pattern": r"^(?!\s*$).+" });
+    /// let schema = Schema::compile(&not_blank).unwrap();
+    /// assert!(schema.unsupported_patterns().eq([r"^(?!\s*$).+"]));
+    /// assert!(schema.check(&json!("  ")).is_ok(), "nobody knows");
+    /// assert!(schema.check(&json!(7)).is_err());
+    /// ```
+    pub fn unsupported_patterns(&self) -> impl Iterator<Item = &str> {
+        self.unsupported.iter().map(String::as_str)
+    }
+
+    /// The same in words, for a log; `None` if there are none.
+    #[cfg(any(feature = "client", feature = "server"))]
+    pub(crate) fn unsupported_in_words(&self) -> Option<String> {
+        let patterns = self.unsupported.iter();
+        let any = !self.unsupported.is_empty();
+        any.then(|| text::listed(patterns.map(|pattern| text::quoted(pattern))))
+    }
+
+    /// Holds a value against it. `Ok` is for a value with which nothing is known to be wrong.
     pub fn check(&self, value: &Value) -> Result<(), Unfit> {
         let mut check = Check::new(self);
-        if check.fits(0, value, 0).map_err(Unfit::undecided)?.is_some() {
+        if check.fits(0, value, 0).map_err(Unfit::undecided)?.fits != Truth::No {
             return Ok(());
         }
         let problem = Problem::new(&mut check).find(0, value, 0);

@@ -1,7 +1,8 @@
 //! Patterns, which JSON Schema writes as JavaScript does (ECMA-262), in linear time.
 //!
-//! What cannot be matched in linear time is no pattern here: no looking ahead or behind, no references to
-//! groups.
+//! What cannot be matched in linear time is not matched: patterns that look ahead or behind, that refer to
+//! their groups, or that change flags. Neither are those that would be too large. Whether a text matches
+//! one of them is unknown. What is no pattern in JavaScript either is refused, since it is a mistake.
 
 use std::fmt;
 
@@ -11,6 +12,7 @@ use regex_automata::util::syntax;
 
 use super::BadSchema;
 use super::text::quoted;
+use super::truth::Truth;
 
 /// A pattern is no longer than this, in characters of what it is translated to.
 const LONGEST: usize = 16 << 10;
@@ -23,37 +25,51 @@ const CACHE: usize = 64 << 10;
 
 pub(super) struct Pattern {
     source: String,
+    /// None if it cannot be matched here.
+    matcher: Option<Matcher>,
+    size: usize,
+}
+
+struct Matcher {
     regex: Regex,
     states: u64,
-    size: usize,
 }
 
 impl Pattern {
     pub(super) fn compile(source: &str) -> Result<Self, BadSchema> {
-        let unknown = |what: &str| BadSchema::new(format!("the pattern {} {what}", quoted(source)));
-        let translated = translated(source).ok_or_else(|| unknown("is too long"))?;
-        let hir = syntax::parse(&translated).map_err(|_| unknown("is not understood"))?;
+        let pattern = |matcher, size| Self {
+            source: source.to_owned(),
+            matcher,
+            size,
+        };
+        let Some(translated) = translated(source) else {
+            return Ok(pattern(None, LONGEST));
+        };
+        let read = READ * translated.text.len();
+        let hir = syntax::parse(&translated.text).map_err(|_| {
+            BadSchema::new(format!("the pattern {} is not understood", quoted(source)))
+        })?;
+        if translated.is_changed {
+            return Ok(pattern(None, read));
+        }
         let config = thompson::Config::new()
             .nfa_size_limit(Some(LARGEST))
             .which_captures(thompson::WhichCaptures::None);
         let states = thompson::Compiler::new()
             .configure(config)
-            .build_from_hir(&hir)
-            .map_err(|_| unknown("is too large"))?;
+            .build_from_hir(&hir);
         let config = Regex::config()
             .nfa_size_limit(Some(LARGEST))
             .which_captures(thompson::WhichCaptures::Implicit)
             .hybrid_cache_capacity(CACHE);
-        let regex = Regex::builder()
-            .configure(config)
-            .build_from_hir(&hir)
-            .map_err(|_| unknown("is too large"))?;
-        Ok(Self {
-            source: source.to_owned(),
-            regex,
-            states: states.states().len() as u64,
-            size: READ * translated.len() + states.memory_usage() + CACHE,
-        })
+        let regex = Regex::builder().configure(config).build_from_hir(&hir);
+        // Large ones fail. That took time as well, which is counted as what they would have taken.
+        let (Ok(states), Ok(regex)) = (states, regex) else {
+            return Ok(pattern(None, read + LARGEST));
+        };
+        let size = read + states.memory_usage() + CACHE;
+        let states = states.states().len() as u64;
+        Ok(pattern(Some(Matcher { regex, states }), size))
     }
 
     /// What it takes to have it, in bytes, about.
@@ -61,13 +77,25 @@ impl Pattern {
         self.size
     }
 
-    pub(super) fn is_match(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+    /// Whether it can be matched here.
+    pub(super) fn is_supported(&self) -> bool {
+        self.matcher.is_some()
+    }
+
+    pub(super) fn is_match(&self, text: &str) -> Truth {
+        let matcher = self.matcher.as_ref();
+        matcher.map_or(Truth::Unknown, |matcher| {
+            matcher.regex.is_match(text).into()
+        })
     }
 
     /// What a match may cost: where no cache helps, each letter is shown to each state.
     pub(super) fn cost(&self, text: &str) -> u64 {
-        (text.len() as u64).saturating_mul(1 + self.states / 16) / 4 + 1
+        let cost = |matcher: &Matcher| {
+            let length = text.len() as u64;
+            length.saturating_mul(1 + matcher.states / 16) / 4 + 1
+        };
+        self.matcher.as_ref().map_or(1, cost)
     }
 }
 
@@ -77,26 +105,36 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// A pattern of JavaScript in the words of the `regex` crates; `None` if it is too long.
-fn translated(source: &str) -> Option<String> {
+/// A pattern of JavaScript in the words of the `regex` crates.
+struct Translated {
+    text: String,
+    /// Something in it has no words there. Something that has takes its place, so that it can be seen
+    /// whether all the rest is a pattern.
+    is_changed: bool,
+}
+
+/// `None` if it is too long.
+fn translated(source: &str) -> Option<Translated> {
     let mut out = String::with_capacity(source.len().min(LONGEST));
+    let mut is_changed = false;
     let mut rest = source.chars().peekable();
     while let Some(letter) = rest.next() {
         match letter {
             '\\' => match rest.next() {
+                // What a group has matched, by its number or its name.
+                Some('1'..='9' | 'k') => {
+                    is_changed = true;
+                    out.push_str("(?:)");
+                }
                 Some(letter) => _ = escape(letter, &mut rest, false, &mut out),
                 None => out.push('\\'),
             },
             // Every end of a line that JavaScript knows.
             '.' => out.push_str(r"[^\n\r\x{2028}\x{2029}]"),
             '[' => class(&mut rest, &mut out),
-            // What would be flags, and other things that JavaScript does not know.
             '(' if rest.peek() == Some(&'?') => {
                 rest.next();
-                match rest.peek() {
-                    Some(':' | '<' | '=' | '!') => out.push_str("(?"),
-                    _ => out.push_str("(?="),
-                }
+                is_changed |= group(&mut rest, &mut out);
             }
             letter => out.push(letter),
         }
@@ -104,7 +142,38 @@ fn translated(source: &str) -> Option<String> {
             return None;
         }
     }
-    Some(out)
+    Some(Translated {
+        text: out,
+        is_changed,
+    })
+}
+
+/// What comes after `(?`. Says whether it looks ahead or behind, or changes flags: then it becomes a plain
+/// group.
+fn group(rest: &mut Letters<'_>, out: &mut String) -> bool {
+    let mut ahead = rest.clone();
+    let mut flags = 0;
+    while ahead.next_if(|letter| "ims-".contains(*letter)).is_some() {
+        flags += 1;
+    }
+    let mut next = || ahead.next();
+    let plain = match (flags, next(), next()) {
+        (0, Some('=' | '!'), _) => 1,
+        (0, Some('<'), Some('=' | '!')) => 2,
+        (0, Some(':' | '<'), _) => {
+            out.push_str("(?");
+            return false;
+        }
+        (1.., Some(':'), _) => flags + 1,
+        // What JavaScript does not know, and what is refused then.
+        _ => {
+            out.push_str("(?=");
+            return false;
+        }
+    };
+    rest.by_ref().take(plain).for_each(drop);
+    out.push_str("(?:");
+    true
 }
 
 type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
@@ -248,7 +317,9 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &str, text: &str) -> bool {
-        Pattern::compile(pattern).expect(pattern).is_match(text)
+        let found = Pattern::compile(pattern).expect(pattern).is_match(text);
+        assert_ne!(found, Truth::Unknown, "{pattern}");
+        found == Truth::Yes
     }
 
     #[test]
@@ -300,20 +371,43 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_linear_is_not_understood() {
+    fn what_is_not_linear_is_not_matched() {
         for pattern in [
             "(?=a)",
             "(?!a)",
             "(?<=a)",
             "(?<!a)",
             r"(a)\1",
-            "(?i)a",
+            r"(?<a>b)\k<a>",
             "(?i:a)",
+            "(?-i:a)",
+            "(?i-ms:a)",
+            // An email and a duration of zod's, and what is not blank.
+            r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$",
+            r"^P(?:(\d+W)|(?!.*W)(?=\d|T\d)(\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+([.,]\d+)?S)?)?)$",
+            r"^(?!\s*$).+",
+        ] {
+            let compiled = Pattern::compile(pattern).expect(pattern);
+            assert!(!compiled.is_supported(), "{pattern}");
+            assert_eq!(compiled.is_match("a"), Truth::Unknown, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for pattern in [
+            "(?i)a",
             "(?P<a>b)",
+            "(?>a)",
+            "(?#a)",
+            "(?",
             r"\Aa",
             r"a\z",
             "[a",
             "(",
+            "(?=a",
+            "(?=a)(",
+            "(?!a)[b",
             r"\c1",
             "a\\",
             "[a\\",
@@ -329,21 +423,27 @@ mod tests {
         let scattered: String = (0..5000)
             .map(|at| char::from(b'a' + at as u8 % 26))
             .collect();
-        for (pattern, problem) in [
-            ("(a{1000}){1000}".to_owned(), "too large"),
-            (r"\p{L}{1000}".to_owned(), "too large"),
-            (".".repeat(5000), "too long"),
-            (format!("[{}", ".".repeat(1 << 20)), "too long"),
-            (format!("[{}]", r"\w".repeat(5000)), "too long"),
-            (scattered.repeat(10), "too long"),
-            ("(".repeat(1000), "is not understood"),
-            ("\u{7f}".repeat(10_000) + "(", "is not understood"),
+        for pattern in [
+            "(a{1000}){1000}".to_owned(),
+            r"\p{L}{1000}".to_owned(),
+            ".".repeat(5000),
+            format!("[{}", ".".repeat(1 << 20)),
+            format!("[{}]", r"\w".repeat(5000)),
+            scattered.repeat(10),
         ] {
+            let compiled = Pattern::compile(&pattern).unwrap_or_else(|error| panic!("{error}"));
+            assert!(!compiled.is_supported(), "{pattern}");
+            assert!(compiled.size() >= LONGEST, "what it took counts");
+        }
+        for pattern in ["(".repeat(1000), "\u{7f}".repeat(10_000) + "("] {
             let Err(found) = Pattern::compile(&pattern) else {
-                panic!("{problem}");
+                panic!("{pattern}");
             };
             let found = found.to_string();
-            assert!(found.contains(problem) && found.len() < 300, "{found}");
+            assert!(
+                found.contains("is not understood") && found.len() < 300,
+                "{found}"
+            );
         }
     }
 }

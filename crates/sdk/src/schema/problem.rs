@@ -3,12 +3,14 @@
 use serde_json::Value;
 
 use super::LEVELS;
-use super::check::{Check, Step, Undecided};
+use super::check::{Check, Undecided};
+use super::pairs::{Asked, Pair, Step};
 use super::places::Part;
 use super::rules::{Leading, Limit, Plain, Properties, Rule, Size};
 use super::scopes::Scope;
 use super::seen::Seen;
 use super::text::{escaped, listed, named, shown};
+use super::truth::Truth;
 
 /// So many options are told, each with what is wrong.
 const OPTIONS: usize = 10;
@@ -61,7 +63,7 @@ impl<'c, 's> Problem<'c, 's> {
         let mut seen = Seen::default();
         for rule in &schema.nodes[part].rules {
             let mut before = seen.clone();
-            if !self.check.follows(rule, value, scope, &mut seen)? {
+            if self.check.follows(rule, value, scope, &mut seen)? == Truth::No {
                 return match rule {
                     Rule::Plain(rule) => Ok(self.here(&plain(rule, value))),
                     Rule::Leading(rule) => self.deeper(rule, value, scope, &mut before),
@@ -78,26 +80,16 @@ impl<'c, 's> Problem<'c, 's> {
         scope: Scope,
         seen: &mut Seen,
     ) -> Result<String, Undecided> {
-        for pair in self.check.pairs(rule, value, scope, seen)? {
-            if self.check.fits(pair.part, pair.value, scope)?.is_some() {
-                continue;
-            }
-            let step = match pair.step {
-                Step::Here => return self.find(pair.part, pair.value, scope),
-                Step::Member(_, name) => escaped(name),
-                Step::Item(at) => at.to_string(),
-            };
-            if self.check.schema.nodes[pair.part].is_never() {
-                let problem = match rule {
-                    Leading::Properties(rule) => self.unexpected(&step, rule),
-                    _ => format!("`{step}` is not expected"),
-                };
-                return Ok(self.here(&problem));
-            }
-            self.path.push(step);
-            let problem = self.find(pair.part, pair.value, scope);
-            self.path.pop();
-            return problem;
+        let mut broken = None;
+        self.check
+            .each_pair(rule, value, scope, seen, |check, pair, seen| {
+                if check.meets(&pair, scope, seen)? == Truth::No {
+                    broken = Some(pair);
+                }
+                Ok(broken.is_none())
+            })?;
+        if let Some(pair) = broken {
+            return self.inside(rule, &pair, scope);
         }
         let found = shown(value);
         let problem = match rule {
@@ -111,6 +103,44 @@ impl<'c, 's> Problem<'c, 's> {
             _ => format!("{found} does not fit"),
         };
         Ok(self.here(&problem))
+    }
+
+    /// What is wrong with a part of a value, or with the value itself.
+    fn inside(
+        &mut self,
+        rule: &Leading,
+        pair: &Pair<'_>,
+        scope: Scope,
+    ) -> Result<String, Undecided> {
+        let step = match pair.step {
+            Step::Here => return self.asked(&pair.asked, pair.value, scope),
+            Step::Member(_, name) => escaped(name),
+            Step::Item(at) => at.to_string(),
+        };
+        if let Asked::Part(part) = pair.asked
+            && self.check.schema.nodes[part].is_never()
+        {
+            let problem = match rule {
+                Leading::Properties(rule) => self.unexpected(&step, rule),
+                _ => format!("`{step}` is not expected"),
+            };
+            return Ok(self.here(&problem));
+        }
+        self.path.push(step);
+        let problem = self.asked(&pair.asked, pair.value, scope);
+        self.path.pop();
+        problem
+    }
+
+    fn asked(&mut self, asked: &Asked, value: &Value, scope: Scope) -> Result<String, Undecided> {
+        match asked {
+            Asked::Part(part) => self.find(*part, value, scope),
+            Asked::Either(options) => {
+                let options: Vec<Part> = options.iter().copied().flatten().collect();
+                let problem = self.no_option(&options, value, scope)?;
+                Ok(self.here(&problem))
+            }
+        }
     }
 
     /// There is no such member. Here are those that there can be.
@@ -139,7 +169,7 @@ impl<'c, 's> Problem<'c, 's> {
     ) -> Result<String, Undecided> {
         let found = shown(value);
         for part in parts {
-            if self.check.fits(*part, value, scope)?.is_some() {
+            if self.check.fits(*part, value, scope)?.fits == Truth::Yes {
                 return Ok(format!("{found} fits more than one of several options"));
             }
         }
@@ -162,7 +192,7 @@ impl<'c, 's> Problem<'c, 's> {
 
     fn bad_name(&mut self, part: Part, value: &Value, scope: Scope) -> Result<String, Undecided> {
         for name in self.check.names(value)?.iter() {
-            if self.check.fits(part, name, scope)?.is_none() {
+            if self.check.fits(part, name, scope)?.fits == Truth::No {
                 let path = std::mem::take(&mut self.path);
                 let problem = self.find(part, name, scope);
                 self.path = path;

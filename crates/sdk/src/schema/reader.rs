@@ -1,5 +1,7 @@
 //! Reading the keywords of a schema.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::BadSchema;
@@ -24,6 +26,8 @@ pub(super) struct Reader<'a> {
     patterns: usize,
     /// The weight of all constants.
     constants: u64,
+    /// The patterns that cannot be matched.
+    pub(super) unsupported: BTreeSet<String>,
 }
 
 impl<'a> Reader<'a> {
@@ -32,6 +36,7 @@ impl<'a> Reader<'a> {
             places,
             patterns: 0,
             constants: 0,
+            unsupported: BTreeSet::new(),
         }
     }
 
@@ -292,6 +297,9 @@ impl<'a> Reader<'a> {
     fn pattern(&mut self, source: &str) -> Result<Pattern, BadSchema> {
         let pattern = Pattern::compile(source)?;
         self.patterns += pattern.size();
+        if !pattern.is_supported() {
+            self.unsupported.insert(source.to_owned());
+        }
         match self.patterns > PATTERNS {
             true => Err(BadSchema::new("its patterns are too large")),
             false => Ok(pattern),

@@ -1,37 +1,47 @@
-//! Which members and items of a value were looked at, for `unevaluatedProperties` and `unevaluatedItems`.
+//! Which members or items of a value were looked at, for `unevaluatedProperties` and `unevaluatedItems`.
 
-/// What was seen of one value. It is empty as long as nothing is noted.
+use super::truth::Truth;
+
+/// What was seen of one value, by the numbers of its members or items: it has either. It is empty as long
+/// as nothing is noted.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Seen {
-    members: Marks,
-    items: Marks,
+    sure: Marks,
+    /// What was seen if a pattern matches that cannot be matched here.
+    doubtful: Marks,
 }
 
 impl Seen {
-    pub(super) fn member(&mut self, at: usize) {
-        self.members.set(at);
+    /// Notes one that was seen, or may have been.
+    pub(super) fn note(&mut self, at: usize, was_seen: Truth) {
+        match was_seen {
+            Truth::Yes => self.sure.set(at),
+            Truth::Unknown => self.doubtful.set(at),
+            Truth::No => {}
+        }
     }
 
-    pub(super) fn item(&mut self, at: usize) {
-        self.items.set(at);
+    pub(super) fn has(&self, at: usize) -> Truth {
+        match (self.sure.has(at), self.doubtful.has(at)) {
+            (true, _) => Truth::Yes,
+            (false, true) => Truth::Unknown,
+            (false, false) => Truth::No,
+        }
     }
 
-    pub(super) fn has_member(&self, at: usize) -> bool {
-        self.members.has(at)
+    /// Takes in what a part has seen that fits, or may fit: one that does not has seen nothing.
+    pub(super) fn add(&mut self, more: &Self, fits: Truth) {
+        match fits {
+            Truth::Yes => self.sure.add(&more.sure),
+            Truth::Unknown => self.doubtful.add(&more.sure),
+            Truth::No => return,
+        }
+        self.doubtful.add(&more.doubtful);
     }
 
-    pub(super) fn has_item(&self, at: usize) -> bool {
-        self.items.has(at)
-    }
-
-    pub(super) fn add(&mut self, more: &Self) {
-        self.members.add(&more.members);
-        self.items.add(&more.items);
-    }
-
-    /// What it costs to add it to another.
+    /// What it costs to add it to another, and to keep it.
     pub(super) fn cost(&self) -> u64 {
-        (self.members.0.len() + self.items.0.len()) as u64
+        (self.sure.0.len() + self.doubtful.0.len()) as u64
     }
 }
 

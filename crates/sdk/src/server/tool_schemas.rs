@@ -65,8 +65,18 @@ impl ToolSchemas {
 
 fn compile(tool: &str, keyword: &str, schema: &Map<String, Value>) -> Result<Schema, BadSchema> {
     let schema = Schema::compile(&Value::Object(schema.clone()));
-    if let Err(error) = &schema {
-        tracing::error!(tool, keyword, %error, "this tool cannot be called");
+    match &schema {
+        Err(error) => tracing::error!(tool, keyword, %error, "this tool cannot be called"),
+        Ok(schema) => {
+            if let Some(patterns) = schema.unsupported_in_words() {
+                tracing::warn!(
+                    tool,
+                    keyword,
+                    patterns,
+                    "what depends on these patterns is not checked: they cannot be matched in linear time"
+                );
+            }
+        }
     }
     schema
 }

@@ -337,7 +337,9 @@ impl Tools {
     /// on the way; see the specification for where that can stand. Where it cannot, clients do not
     /// use the tool.
     ///
-    /// With the feature `validate`, a tool whose schema cannot be used cannot be called.
+    /// With the feature `validate`, a tool whose schema cannot be used cannot be called. Patterns in it that
+    /// cannot be matched are passed over, which is logged as a warning
+    /// ([`Schema::unsupported_patterns`](crate::Schema::unsupported_patterns)).
     pub fn add(&self, #[allow(unused_mut)] mut tool: Tool) {
         #[cfg(feature = "http")]
         match Mirrored::of(&tool.description.input_schema) {

@@ -12,6 +12,8 @@ mod layers;
 mod listening;
 mod macros;
 mod rounds;
+#[cfg(all(unix, feature = "validate"))]
+mod schemas;
 mod stray;
 mod tools;
 mod ui;

@@ -7,8 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::super::Schema;
 
+/// The patterns that schemas have.
+pub(super) const PATTERNS: [&str; 4] = ["^a", "b$", "^.$", "."];
+
 /// Small values of few kinds, so that they often fit.
-fn values() -> impl Strategy<Value = Value> {
+pub(super) fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!(null)),
         any::<bool>().prop_map(Value::Bool),
@@ -56,7 +59,7 @@ fn schemas(known: Vec<&'static str>) -> impl Strategy<Value = Value> {
         "minProperties",
         "maxProperties",
     ];
-    let patterns = || prop::sample::select(vec!["^a", "b$", "^.$", "."]);
+    let patterns = || prop::sample::select(PATTERNS.to_vec());
     let mut leaves = vec![
         any::<bool>().prop_map(Value::Bool).boxed(),
         one.prop_map(|kind| json!({ "type": kind })).boxed(),
@@ -148,7 +151,7 @@ fn schemas(known: Vec<&'static str>) -> impl Strategy<Value = Value> {
 }
 
 /// A schema with two definitions, of which the second may refer to the first.
-fn documents() -> impl Strategy<Value = Value> {
+pub(super) fn documents() -> impl Strategy<Value = Value> {
     let x = schemas(vec![]);
     let y = schemas(vec!["#/$defs/x"]);
     let root = schemas(vec!["#/$defs/x", "#y"]);
@@ -168,12 +171,12 @@ fn documents() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same cases each time, unless `BELAY_SEED` says otherwise.
-fn runner(cases: u32) -> TestRunner {
+/// The same cases each time, unless `BELAY_SEED` says otherwise. One that fails is made smaller so often.
+pub(super) fn runner(cases: u32, smaller: u32) -> TestRunner {
     let config = Config {
         cases,
         failure_persistence: None,
-        max_shrink_iters: 500,
+        max_shrink_iters: smaller,
         ..Config::default()
     };
     let seed = std::env::var("BELAY_SEED").ok();
@@ -186,7 +189,7 @@ fn runner(cases: u32) -> TestRunner {
 
 /// Holds many values against many schemas, ours changed by `change`.
 fn compare(cases: u32, change: fn(&mut Schema)) -> Result<(), String> {
-    let mut runner = runner(cases);
+    let mut runner = runner(cases, 500);
     let pairs = (documents(), prop::collection::vec(values(), 8));
     let result = runner.run(&pairs, |(document, values)| {
         let oracle = jsonschema::options()
@@ -306,7 +309,7 @@ fn anything() -> impl Strategy<Value = Value> {
 /// Whatever a schema looks like: it is refused, or holds values, and nothing falls over.
 #[test]
 fn anything_can_come_as_a_schema() {
-    let mut runner = runner(5 * cases());
+    let mut runner = runner(5 * cases(), 500);
     let compiled = std::cell::Cell::new(0);
     let result = runner.run(&(anything(), anything()), |(schema, value)| {
         if let Ok(schema) = Schema::compile(&schema) {
@@ -322,7 +325,7 @@ fn anything_can_come_as_a_schema() {
     assert!(compiled.get() > cases(), "{} could be used", compiled.get());
 }
 
-fn cases() -> u32 {
+pub(super) fn cases() -> u32 {
     let asked = std::env::var("BELAY_CASES").ok();
     asked.and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

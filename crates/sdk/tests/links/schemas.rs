@@ -1,0 +1,110 @@
+//! What unusual patterns become under the schemas of tools.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use belay::{Client, Context, Json, Server, Serving, Tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tracing_core::field::{Field, Visit};
+use tracing_core::span::{Attributes, Id, Record};
+
+/// A client and a server, joined by pipes of the operating system.
+async fn piped(server: &Server, client: belay::ClientBuilder) -> (Client, Serving) {
+    let (to_server, from_client) = tokio::net::unix::pipe::pipe().unwrap();
+    let (to_client, from_server) = tokio::net::unix::pipe::pipe().unwrap();
+    let serving = server.serve(from_client, to_client);
+    let client = client.connect(from_server, to_server).await.unwrap();
+    (client, serving)
+}
+
+fn builder() -> belay::ClientBuilder {
+    Client::builder("test", "1")
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Contact {
+    /// As zod 4 writes it.
+    #[schemars(regex(
+        pattern = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"
+    ))]
+    email: String,
+    #[schemars(regex(pattern = r"^(?!\s*$).+"), length(max = 5))]
+    name: String,
+}
+
+/// A pattern that cannot be matched is passed over, and everything else is checked, on both sides.
+#[tokio::test]
+async fn a_pattern_that_looks_ahead_does_not_make_a_tool_unusable() {
+    let logged = Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    let save = Tool::new("save", |_: Context, it: Contact| async move { Json(it) });
+    let server = Server::new("test", "1").tool(save);
+    let warnings = logged.about("save");
+    assert_eq!(warnings.len(), 2, "one for each schema: {warnings:?}");
+    for (warning, schema) in warnings.iter().zip(["inputSchema", "outputSchema"]) {
+        assert!(warning.contains(schema), "{warning}");
+        assert!(warning.contains("(?!"), "{warning}");
+    }
+    let (client, _serving) = piped(&server, builder().check_results()).await;
+    client.list_tools().await.unwrap();
+    for _ in 0..2 {
+        let contact = json!({ "email": "ada@example.com", "name": "Ada" });
+        let result = client.call_tool("save", contact.clone()).await.unwrap();
+        assert_eq!(result.structured_content, Some(contact));
+    }
+    let long = json!({ "email": "ada@example.com", "name": "Ada Lovelace" });
+    let said = client.call_tool("save", long).await.unwrap();
+    let problem = r#"invalid arguments: `name`: "Ada Lovelace" is longer than 5 characters"#;
+    assert_eq!(said.content[0].as_text(), Some(problem));
+    // The client has read one of them, when it was first needed.
+    assert_eq!(logged.about("save").len(), 3, "{:?}", logged.about("save"));
+}
+
+/// What was logged as a warning.
+#[derive(Clone, Default)]
+struct Logged(Arc<Mutex<Vec<String>>>);
+
+impl Logged {
+    /// The warnings about one tool.
+    fn about(&self, tool: &str) -> Vec<String> {
+        let all = self.0.lock().unwrap();
+        let tool = format!("tool={tool:?}");
+        all.iter()
+            .filter(|line| line.contains(&tool))
+            .cloned()
+            .collect()
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.push_str(&format!("{field}={value:?} "));
+    }
+}
+
+impl tracing::Subscriber for Logged {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        if *event.metadata().level() == tracing::Level::WARN {
+            let mut line = Line(String::new());
+            event.record(&mut line);
+            self.0.lock().unwrap().push(line.0);
+        }
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
