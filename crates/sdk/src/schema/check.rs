@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::number::weight;
 use super::pairs::{Asked, Pair, Step};
 use super::places::{Part, address};
 use super::rules::{Leading, Rule, name_cost};
@@ -17,8 +18,17 @@ use super::seen::Seen;
 use super::truth::{Count, Truth};
 use super::{LEVELS, Schema};
 
-/// So much is done to hold one value against a schema: about so many parts are looked at.
+/// So much is done to hold a small value against a schema: about so many parts are looked at.
 pub(super) const WORK: u64 = 500_000;
+/// And so much more for each part of the value, or 64 bytes of text. Each part of a plain table takes about
+/// five; where there are unions and patterns, ten. Work that multiplies (large schemas, meanings of anchors)
+/// comes to an end here however large the value is: it takes at most ten times as long as it took to read
+/// the value, or half a second for 4 MiB of text, if all of it is in patterns that are hard to match.
+pub(super) const WORK_PER_PART: u64 = 16;
+/// To remember a verdict takes longer than to look at a part.
+const PAIR: u64 = 7;
+/// So many verdicts are remembered at once. Memory does not grow with the value.
+pub(super) const REMEMBERED: u64 = 500_000;
 
 /// It could not be found out whether a value fits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,8 +52,13 @@ pub(super) struct Verdict {
 pub(super) struct Check<'s> {
     pub(super) schema: &'s Schema,
     known: HashMap<Key, Known>,
+    /// How much is in `known`: its entries, and what they have seen.
+    pub(super) remembered: u64,
     pub(super) level: usize,
     pub(super) work: u64,
+    pub(super) most_work: u64,
+    /// The value, as long as nobody has measured it.
+    unmeasured: Option<&'s Value>,
     pub(super) scopes: Scopes,
     names: HashMap<usize, Rc<Vec<Value>>>,
     nothing: Rc<Seen>,
@@ -59,12 +74,15 @@ enum Known {
 }
 
 impl<'s> Check<'s> {
-    pub(super) fn new(schema: &'s Schema) -> Self {
+    pub(super) fn new(schema: &'s Schema, value: &'s Value) -> Self {
         Self {
             schema,
             known: HashMap::new(),
+            remembered: 0,
             level: 0,
             work: 0,
+            most_work: WORK,
+            unmeasured: Some(value),
             scopes: Scopes::new(schema.names),
             names: HashMap::new(),
             nothing: Rc::default(),
@@ -94,6 +112,7 @@ impl<'s> Check<'s> {
             },
             Entry::Vacant(unknown) => _ = unknown.insert(Known::Open),
         }
+        self.spend(PAIR)?;
         if self.level == LEVELS {
             return Err(Undecided::Deep);
         }
@@ -102,7 +121,7 @@ impl<'s> Check<'s> {
         let fits = self.keeps_all(part, value, scope, &mut seen)?;
         self.level -= 1;
         let verdict = self.verdict(fits, seen);
-        self.known.insert(key, Known::Verdict(verdict.clone()));
+        self.remember(key, &verdict);
         Ok(verdict)
     }
 
@@ -133,6 +152,19 @@ impl<'s> Check<'s> {
         Verdict { fits, seen }
     }
 
+    /// Keeps a verdict for the next that asks. When there are many, all before are forgotten: most belong
+    /// to parts of the value that are done with. What is asked again is counted again, and what loops is
+    /// found the next time round.
+    fn remember(&mut self, key: Key, verdict: &Verdict) {
+        let cost = 1 + verdict.seen.cost();
+        if self.remembered + cost > REMEMBERED {
+            self.known.clear();
+            self.remembered = 0;
+        }
+        self.remembered += cost;
+        self.known.insert(key, Known::Verdict(verdict.clone()));
+    }
+
     /// What anchors mean in a part, if one comes from `scope`.
     pub(super) fn entered(&mut self, scope: Scope, part: Part) -> Result<Scope, Undecided> {
         let schema = self.schema;
@@ -145,7 +177,8 @@ impl<'s> Check<'s> {
             return Ok(known);
         }
         self.spend((schema.names + anchors.len()) as u64)?;
-        Ok(self.scopes.enter(scope, resource, anchors))
+        let entered = self.scopes.enter(scope, resource, anchors);
+        entered.ok_or(Undecided::Work)
     }
 
     /// Whether a value does what a rule asks for. What was seen of it is added to `seen`.
@@ -327,11 +360,19 @@ impl<'s> Check<'s> {
         Ok(names)
     }
 
+    /// Counts what is about to be done.
     pub(super) fn spend(&mut self, work: u64) -> Result<(), Undecided> {
-        self.work = self.work.saturating_add(work);
-        match self.work > WORK {
-            true => Err(Undecided::Work),
-            false => Ok(()),
+        let work = self.work.saturating_add(work);
+        if work > self.most_work
+            && let Some(value) = self.unmeasured.take()
+        {
+            // Most values never get here, so that most are never measured.
+            self.most_work = WORK.saturating_add(weight(value).saturating_mul(WORK_PER_PART));
         }
+        if work > self.most_work {
+            return Err(Undecided::Work);
+        }
+        self.work = work;
+        Ok(())
     }
 }

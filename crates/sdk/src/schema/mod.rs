@@ -222,7 +222,7 @@ impl Schema {
 
     /// Holds a value against it. `Ok` is for a value with which nothing is known to be wrong.
     pub fn check(&self, value: &Value) -> Result<(), Unfit> {
-        let mut check = Check::new(self);
+        let mut check = Check::new(self, value);
         if check.fits(0, value, 0).map_err(Unfit::undecided)?.fits != Truth::No {
             return Ok(());
         }

@@ -1,6 +1,5 @@
 //! Rules about a value itself.
 
-use std::collections::HashMap;
 use std::hash::RandomState;
 
 use serde_json::Value;
@@ -90,16 +89,24 @@ impl Check<'_> {
     }
 
     fn are_unique(&mut self, items: &[Value]) -> Result<bool, Undecided> {
-        self.spend(items.iter().map(weight).sum())?;
+        self.spend(items.iter().map(|item| weight(item) + 1).sum())?;
         let keys = RandomState::new();
-        let mut known: HashMap<u64, Vec<&Value>> = HashMap::with_capacity(items.len());
-        for item in items {
-            let alike = known.entry(hashed(item, &keys)).or_default();
-            if alike.iter().any(|other| same(other, item)) {
-                return Ok(false);
-            }
-            alike.push(item);
-        }
-        Ok(true)
+        // In a list and not in a map, which would take several times the memory for long arrays.
+        let hashed = items.iter().map(|item| (hashed(item, &keys), item));
+        let mut hashed: Vec<(u64, &Value)> = hashed.collect();
+        hashed.sort_unstable_by_key(|(hash, _)| *hash);
+        let alike = hashed.chunk_by(|(one, _), (other, _)| one == other);
+        Ok(alike
+            .map(|alike| alike.iter().map(|(_, item)| *item))
+            .all(all_differ))
     }
+}
+
+fn all_differ<'v>(mut items: impl Iterator<Item = &'v Value> + Clone) -> bool {
+    while let Some(item) = items.next() {
+        if items.clone().any(|other| same(item, other)) {
+            return false;
+        }
+    }
+    true
 }

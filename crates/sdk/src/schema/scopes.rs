@@ -4,6 +4,10 @@ use std::collections::HashMap;
 
 use super::places::Part;
 
+/// So many meanings are kept. How many come up depends on the schema and not on how large a value is, so
+/// that this does not grow with it.
+const MEANINGS: usize = 20_000;
+
 /// What the anchors mean that depend on where one comes from: the number of such a meaning.
 pub(super) type Scope = usize;
 
@@ -35,13 +39,16 @@ impl Scopes {
         self.meanings[scope][name]
     }
 
-    /// The meaning in a resource: the first that had an anchor keeps it.
+    /// The meaning in a resource: the first that had an anchor keeps it. `None` if there are too many.
     pub(super) fn enter(
         &mut self,
         scope: Scope,
         resource: usize,
         anchors: &[(usize, Part)],
-    ) -> Scope {
+    ) -> Option<Scope> {
+        if self.entered.len() == MEANINGS {
+            return None;
+        }
         let mut meaning = self.meanings[scope].clone();
         for (name, part) in anchors {
             meaning[*name].get_or_insert(*part);
@@ -52,6 +59,6 @@ impl Scopes {
             next
         });
         self.entered.insert((scope, resource), number);
-        number
+        Some(number)
     }
 }

@@ -1,4 +1,4 @@
-//! What unusual patterns become under the schemas of tools.
+//! What large values and unusual patterns become under the schemas of tools.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use belay::{Client, Context, Json, Server, Serving, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing_core::field::{Field, Visit};
 use tracing_core::span::{Attributes, Id, Record};
 
@@ -21,6 +21,63 @@ async fn piped(server: &Server, client: belay::ClientBuilder) -> (Client, Servin
 
 fn builder() -> belay::ClientBuilder {
     Client::builder("test", "1")
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Row {
+    id: u64,
+    name: String,
+    price: f64,
+    in_stock: bool,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Table {
+    rows: Vec<Row>,
+}
+
+#[tokio::test]
+async fn a_large_result_that_fits_is_passed_on() {
+    let table = Tool::new("table", |_: Context, (): ()| async {
+        let row = |id| Row {
+            id,
+            name: format!("article {id}"),
+            price: 9.5,
+            in_stock: id % 2 == 0,
+        };
+        Json(Table {
+            rows: (0..60_000).map(row).collect(),
+        })
+    });
+    let server = Server::new("test", "1").tool(table);
+    let (client, _serving) = piped(&server, builder().check_results()).await;
+    client.list_tools().await.unwrap();
+    let result = client.call_tool("table", json!({})).await.unwrap();
+    let content = result.structured_content.unwrap();
+    assert_eq!(content["rows"].as_array().unwrap().len(), 60_000);
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Numbers {
+    numbers: Vec<i64>,
+}
+
+#[tokio::test]
+async fn a_long_list_of_arguments_is_checked() {
+    let sum = Tool::new("sum", |_: Context, it: Numbers| async move {
+        it.numbers.iter().sum::<i64>().to_string()
+    });
+    let server = Server::new("test", "1").tool(sum);
+    let (client, _serving) = piped(&server, builder()).await;
+    let mut numbers: Vec<Value> = vec![json!(100_001); 400_000];
+    let call = client.call_tool("sum", json!({ "numbers": numbers }));
+    let said = call.await.unwrap();
+    assert_eq!(said.content[0].as_text(), Some("40000400000"));
+    numbers[399_999] = json!("one");
+    let call = client.call_tool("sum", json!({ "numbers": numbers }));
+    let said = call.await.unwrap();
+    let problem = "invalid arguments: `numbers.399999`: \"one\" is not an integer";
+    assert_eq!(said.content[0].as_text(), Some(problem));
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]

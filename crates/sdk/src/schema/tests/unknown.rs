@@ -11,7 +11,7 @@ const UNSUPPORTED: [&str; 3] = ["(?=a)", "(?=b)", "(?=c)"];
 
 fn truth(schema: &Value, value: &Value) -> Truth {
     let schema = Schema::compile(schema).unwrap_or_else(|error| panic!("{error}: {schema}"));
-    let verdict = Check::new(&schema).fits(0, value, 0);
+    let verdict = Check::new(&schema, value).fits(0, value, 0);
     verdict.expect("it can be decided").fits
 }
 
@@ -295,7 +295,7 @@ fn compare(cases: u32, unsupported: fn(&str) -> String, smaller: u32) -> Result<
             possible.push((choice, compile(&with_patterns(&document, other))?));
         }
         for value in &values {
-            let truth = |schema: &Schema| match Check::new(schema).fits(0, value, 0) {
+            let truth = |schema: &Schema| match Check::new(schema, value).fits(0, value, 0) {
                 Ok(verdict) => Ok(verdict.fits),
                 Err(_) => Err(TestCaseError::reject("undecided")),
             };

@@ -2,8 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::check::{REMEMBERED, WORK, WORK_PER_PART};
+use super::super::number::weight;
 use super::super::*;
 use super::check;
+
+/// What it takes to find out that a value does not fit.
+fn work(schema: &Value, value: &Value) -> u64 {
+    let schema = Schema::compile(schema).unwrap();
+    let mut check = Check::new(&schema, value);
+    assert_eq!(check.fits(0, value, 0).unwrap().fits, Truth::No);
+    let work = check.work;
+    let problem = Problem::new(&mut check).find(0, value, 0).unwrap();
+    assert!(problem.len() < 1000, "{problem}");
+    work + check.work
+}
 
 #[test]
 fn what_anchors_mean_is_counted_as_work() {
@@ -19,59 +32,11 @@ fn what_anchors_mean_is_counted_as_work() {
     });
     let chain: Map<String, Value> = chain.collect();
     let schema = Schema::compile(&json!({ "$defs": chain, "$ref": "r0" })).unwrap();
-    let mut check = Check::new(&schema);
-    assert_eq!(check.fits(0, &json!(1), 0).unwrap().fits, Truth::Yes);
+    let value = json!(1);
+    let mut check = Check::new(&schema, &value);
+    assert_eq!(check.fits(0, &value, 0).unwrap().fits, Truth::Yes);
     // Sixty meanings, each of sixty names.
     assert!(check.work > 60 * 60, "{}", check.work);
-}
-
-/// What it takes to find out that a value does not fit.
-fn work(schema: &Value, value: &Value) -> u64 {
-    let schema = Schema::compile(schema).unwrap();
-    let mut check = Check::new(&schema);
-    assert_eq!(check.fits(0, value, 0).unwrap().fits, Truth::No);
-    let work = check.work;
-    let problem = Problem::new(&mut check).find(0, value, 0).unwrap();
-    assert!(problem.len() < 1000, "{problem}");
-    work + check.work
-}
-
-/// Each level doubles the ways, and there are many levels.
-#[test]
-fn exponential_work_is_not_done() {
-    let mut definitions = Map::new();
-    for number in 0..60 {
-        let next = format!("#/$defs/d{}", number + 1);
-        let both = json!({ "anyOf": [{ "$ref": next }, { "$ref": next, "minimum": 0 }] });
-        definitions.insert(format!("d{number}"), both);
-    }
-    definitions.insert("d60".into(), json!({ "type": "string" }));
-    let bomb = json!({ "$ref": "#/$defs/d0" });
-    let wide = json!({ "$defs": definitions, "$ref": "#/$defs/d0" });
-    assert!(work(&wide, &json!(1)) < 2000);
-
-    let branch = json!({ "properties": { "a": { "$ref": "#" } } });
-    let deep = json!({ "oneOf": [branch, branch, { "type": "string" }] });
-    let mut value = json!(1);
-    for _ in 0..50 {
-        value = json!({ "a": value });
-    }
-    assert!(work(&deep, &value) < 2000);
-
-    definitions.insert("d60".into(), json!({ "type": "boolean" }));
-    for (keyword, inside) in [
-        ("additionalProperties", bomb.clone()),
-        ("allOf", json!([bomb])),
-        ("dependentSchemas", json!({ "a": bomb })),
-        ("else", bomb.clone()),
-        ("if", json!({ "not": bomb })),
-        ("patternProperties", json!({ "a": bomb })),
-        ("propertyNames", bomb.clone()),
-        ("unevaluatedProperties", bomb),
-    ] {
-        let schema = json!({ "$defs": definitions, "if": false, "then": false, keyword: inside });
-        assert!(work(&schema, &json!({ "a": 1 })) < 4000, "{keyword}");
-    }
 }
 
 /// A schema in which each of sixty levels doubles the ways to the next, and the last is `end`.
@@ -84,6 +49,38 @@ fn doubled(end: Value) -> Map<String, Value> {
     }
     definitions.insert("d60".into(), end);
     definitions
+}
+
+/// Each level doubles the ways, and there are many levels.
+#[test]
+fn exponential_work_is_not_done() {
+    let definitions = doubled(json!({ "type": "string" }));
+    let bomb = json!({ "$ref": "#/$defs/d0" });
+    let wide = json!({ "$defs": definitions, "$ref": "#/$defs/d0" });
+    assert!(work(&wide, &json!(1)) < 8000);
+
+    let branch = json!({ "properties": { "a": { "$ref": "#" } } });
+    let deep = json!({ "oneOf": [branch, branch, { "type": "string" }] });
+    let mut value = json!(1);
+    for _ in 0..50 {
+        value = json!({ "a": value });
+    }
+    assert!(work(&deep, &value) < 8000);
+
+    let definitions = doubled(json!({ "type": "boolean" }));
+    for (keyword, inside) in [
+        ("additionalProperties", bomb.clone()),
+        ("allOf", json!([bomb])),
+        ("dependentSchemas", json!({ "a": bomb })),
+        ("else", bomb.clone()),
+        ("if", json!({ "not": bomb })),
+        ("patternProperties", json!({ "a": bomb })),
+        ("propertyNames", bomb.clone()),
+        ("unevaluatedProperties", bomb),
+    ] {
+        let schema = json!({ "$defs": definitions, "if": false, "then": false, keyword: inside });
+        assert!(work(&schema, &json!({ "a": 1 })) < 16_000, "{keyword}");
+    }
 }
 
 /// The same where nobody knows which way counts, since a pattern cannot be matched: that ends nothing
@@ -108,34 +105,16 @@ fn what_is_unknown_is_not_found_out_twice() {
         });
         let schema = Schema::compile(&schema).unwrap();
         for value in [json!({ "a": "x", "b": "y" }), json!(["x", "y"])] {
-            let mut check = Check::new(&schema);
+            let mut check = Check::new(&schema, &value);
             check.fits(0, &value, 0).unwrap();
-            assert!(check.work < 4000, "{keyword}: {}", check.work);
+            assert!(check.work < 16_000, "{keyword}: {}", check.work);
         }
     }
 }
 
-/// What really is much work is refused when it has become too much.
-#[test]
-fn work_is_bounded() {
-    let wide: Vec<Value> = (0..60).map(|_| json!({ "items": {} })).collect();
-    let wide = Schema::compile(&json!({ "allOf": wide })).unwrap();
-    let unfit = wide.check(&Value::from(vec![0; 100_000])).unwrap_err();
-    assert!(
-        unfit.is_undecided() && unfit.to_string().contains("too much work"),
-        "{unfit}"
-    );
-    let many = |count: usize| (0..count).map(|number| number.to_string());
-    let short: Map<String, Value> = many(100_000).map(|name| (name, json!(0))).collect();
-    let long = "long".repeat(1_000_000);
-    let pairs = json!(vec![json!({ "a": 0, "b": 0 }); 10_000]);
-    let anchors = many(60).map(|name| {
-        (
-            name.clone(),
-            json!({ "$dynamicAnchor": format!("a{name}") }),
-        )
-    });
-    let anchors: Map<String, Value> = anchors.collect();
+/// Resources with anchors, of which each leads to the next two: there are exponentially many ways, and each
+/// has a meaning of its own.
+fn forks() -> Map<String, Value> {
     let mut forks = Map::new();
     for number in 0..60 {
         let next = |by: usize| json!({ "$ref": format!("r{}", number + by) });
@@ -145,47 +124,75 @@ fn work_is_bounded() {
         });
         forks.insert(format!("r{number}"), fork);
     }
-    forks.insert(
-        "r60".into(),
-        json!({ "$id": "r60", "not": { "anyOf": [true] } }),
-    );
-    forks.insert(
-        "r61".into(),
-        json!({ "$id": "r61", "not": { "anyOf": [true] } }),
-    );
-    for (schema, value) in [
+    for end in ["r60", "r61"] {
+        forks.insert(
+            end.into(),
+            json!({ "$id": end, "not": { "anyOf": [true] } }),
+        );
+    }
+    forks
+}
+
+#[test]
+fn meanings_of_anchors_are_bounded() {
+    let schema = Schema::compile(&json!({ "$defs": forks(), "$ref": "r0" })).unwrap();
+    let value = json!(1);
+    let mut check = Check::new(&schema, &value);
+    check.most_work = u64::MAX;
+    let found = check.fits(0, &value, 0).map(|verdict| verdict.fits);
+    assert_eq!(found, Err(Undecided::Work));
+}
+
+/// Schemas and values that are much work: it multiplies. The values are larger with `scale`.
+fn bombs(scale: usize) -> Vec<(Value, Value)> {
+    let many = |count: usize| (0..count).map(|number| number.to_string());
+    let members: Map<String, Value> = many(scale * 10_000).map(|name| (name, json!(0))).collect();
+    let long = "long".repeat(1_000_000);
+    let text = "long".repeat(scale * 25_000);
+    let pairs = json!(vec![json!({ "a": 0, "b": 0 }); scale * 1000]);
+    let times = |count: usize, schema: Value| json!({ "allOf": vec![schema; count] });
+    vec![
         (
-            json!({ "items": { "const": vec!["a"; 1000] } }),
-            json!(vec![vec!["a"; 1000]; 600]),
+            times(200, json!({ "items": {} })),
+            json!(vec![0; scale * 10_000]),
         ),
         (
-            json!({ "items": { "enum": [[]] } }),
-            json!([vec![0; 600_000]]),
+            times(150, json!({ "items": { "const": vec!["a"; 100] } })),
+            json!(vec![vec!["a"; 100]; scale * 600]),
         ),
         (
-            json!({ "items": { "pattern": "(a|b)*a(a|b){12}" } }),
-            json!(vec!["ab".repeat(500_000); 8]),
+            times(100, json!({ "items": { "not": { "enum": [[]] } } })),
+            json!([vec![0; scale * 60_000]]),
         ),
         (
-            json!({ "items": { "minLength": 5 } }),
-            json!(vec![long.clone(); 20]),
+            times(100, json!({ "items": { "pattern": "(a|b)*a(a|b){12}" } })),
+            json!(vec!["ab".repeat(scale * 5000); 8]),
         ),
         (
-            json!({ "items": { "uniqueItems": true } }),
-            json!(vec![(0..10_000).collect::<Vec<_>>(); 101]),
+            times(1000, json!({ "items": { "minLength": 5 } })),
+            json!(vec![text.clone(); 5]),
         ),
         (
-            json!({ "propertyNames": { "maxLength": 9 } }),
-            json!({ "long".repeat(20_000_000): 1 }),
+            times(100, json!({ "items": { "uniqueItems": true } })),
+            json!(vec![(0..1000).collect::<Vec<_>>(); scale * 10]),
         ),
         (
-            json!({ "items": { "multipleOf": 0.01 } }),
-            json!(vec![1e308; 100_000]),
+            times(1000, json!({ "propertyNames": { "minLength": 9 } })),
+            json!({ (text): 1 }),
+        ),
+        (
+            times(100, json!({ "items": { "multipleOf": 0.01 } })),
+            json!(vec![1e308; scale * 10_000]),
         ),
         // What nothing is said about is looked at as well.
         (
-            json!({ "allOf": vec![json!({ "properties": { "z": true } }); 100] }),
-            Value::Object(short),
+            times(100, json!({ "properties": { "z": true } })),
+            Value::Object(members),
+        ),
+        // And what is seen is noted.
+        (
+            times(100, json!({ "items": true, "unevaluatedItems": false })),
+            json!(vec![0; scale * 10_000]),
         ),
         // Names in the schema can be long.
         (
@@ -200,18 +207,96 @@ fn work_is_bounded() {
             json!({ "items": { "dependentSchemas": { long: true } } }),
             pairs,
         ),
-        // Meanings of anchors can be many.
-        (json!({ "$defs": forks, "$ref": "r0" }), json!(1)),
+        // Meanings of anchors can be many, for each part of a value.
+        (
+            json!({ "$defs": forks(), "items": { "$ref": "r0" } }),
+            json!(vec![1; scale * 1000]),
+        ),
+    ]
+}
+
+/// What really is much work is refused when it has become too much: more than a fixed multiple of the size
+/// of the value. So is memory, which does not grow at all.
+#[test]
+fn work_is_bounded_by_the_size_of_the_value() {
+    for scale in [1, 2] {
+        for (number, (schema, value)) in bombs(scale).into_iter().enumerate() {
+            let schema = Schema::compile(&schema).unwrap();
+            let mut check = Check::new(&schema, &value);
+            let found = check.fits(0, &value, 0).map(|verdict| verdict.fits);
+            assert_eq!(found, Err(Undecided::Work), "bomb {number}");
+            let most = WORK + WORK_PER_PART * weight(&value);
+            assert!(check.work <= most, "{schema:?}: {} of {most}", check.work);
+            assert!(check.remembered <= REMEMBERED, "{}", check.remembered);
+        }
+    }
+}
+
+/// What is no more than looking at each part a few times is done, however large the value is.
+#[test]
+fn large_values_are_not_much_work() {
+    let anchors = (0..60).map(|name| {
+        let name = format!("a{name}");
+        (name.clone(), json!({ "$dynamicAnchor": name }))
+    });
+    let anchors: Map<String, Value> = anchors.collect();
+    let row = json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "string", "pattern": "^[0-9a-f]{8}$" },
+            "name": { "type": "string", "minLength": 1, "maxLength": 80 },
+            "price": { "anyOf": [{ "type": "number", "minimum": 0 }, { "type": "null" }] },
+            "kind": { "enum": ["a", "b", "c"] }
+        },
+        "required": ["id", "name", "price", "kind"],
+        "additionalProperties": false
+    });
+    let good = json!({ "id": "0123abcd", "name": "an article", "price": null, "kind": "c" });
+    for (schema, value) in [
+        (
+            json!({ "items": { "type": "integer" } }),
+            json!(vec![0; 1_000_000]),
+        ),
+        (
+            json!({ "$defs": anchors, "items": { "type": "integer" } }),
+            json!(vec![0; 1_000_000]),
+        ),
+        (
+            json!({ "items": { "$ref": "#/$defs/row" }, "$defs": { "row": row } }),
+            json!(vec![good; 60_000]),
+        ),
+        (
+            json!({ "items": { "uniqueItems": true } }),
+            json!([(0..600_000).collect::<Vec<_>>()]),
+        ),
+        (
+            json!({ "pattern": "^[a-z]*$" }),
+            json!("a".repeat(10_000_000)),
+        ),
     ] {
         let schema = Schema::compile(&schema).unwrap();
-        let unfit = schema.check(&value).unwrap_err();
-        assert!(unfit.is_undecided(), "{schema:?}: {unfit}");
+        assert_eq!(schema.check(&value), Ok(()), "{schema:?}");
     }
-    let named = Schema::compile(&json!({ "$defs": anchors, "items": { "type": "integer" } }));
-    assert_eq!(named.unwrap().check(&Value::from(vec![0; 100_000])), Ok(()));
-    // A long list is not much work.
-    let list = Schema::compile(&json!({ "items": { "type": "integer" } })).unwrap();
-    assert_eq!(list.check(&Value::from(vec![0; 100_000])), Ok(()));
+}
+
+/// A value with more pairs than are remembered: what is done with is forgotten, and not missed.
+#[test]
+fn verdicts_are_forgotten_when_there_are_many() {
+    let schema = json!({ "items": { "$ref": "#/$defs/d0" }, "$defs": doubled(json!({ "type": "integer" })) });
+    let schema = Schema::compile(&schema).unwrap();
+    let value = json!(vec![1; 5000]);
+    let mut check = Check::new(&schema, &value);
+    check.most_work = u64::MAX;
+    assert_eq!(check.fits(0, &value, 0).unwrap().fits, Truth::Yes);
+    assert!(check.remembered <= REMEMBERED, "{}", check.remembered);
+    // Sixty levels, three pairs each at most: none of them was found out twice.
+    assert!(check.work < 5000 * 60 * 3 * 8, "{}", check.work);
+    let endless = Schema::compile(&json!({ "items": { "$ref": "#/$defs/a" }, "$defs": {
+        "a": { "allOf": [{ "items": { "items": true } }, { "$ref": "#/$defs/a" }] }
+    } }));
+    let value = json!([vec![json!([0]); 510_000]]);
+    let unfit = endless.unwrap().check(&value).unwrap_err();
+    assert!(unfit.to_string().contains("without an end"), "{unfit}");
 }
 
 #[test]
