@@ -182,11 +182,13 @@ impl ClientBuilder {
     }
 
     /// Holds the structured results of tools against the schemas that the server has listed. One that
-    /// does not fit ends its call as *violated*, and so does one that cannot be checked: a schema that is
-    /// none, leads elsewhere or takes too much work. Which that was, the error says.
+    /// does not fit ends its call as *violated*, and so does one whose schema cannot be used, since it is
+    /// none or leads elsewhere. Which that was, the error says.
     ///
-    /// Patterns that cannot be matched in linear time are passed over, and a warning logged
-    /// ([`Schema::unsupported_patterns`](crate::Schema::unsupported_patterns)).
+    /// Where it cannot be found out whether a result fits, it is passed on, and a warning logged: where the
+    /// schema loops or takes too much work, and where it has patterns that cannot be matched in linear time
+    /// ([`Schema::unsupported_patterns`](crate::Schema::unsupported_patterns)). The server has broken
+    /// nothing then.
     #[cfg(feature = "validate")]
     pub fn check_results(mut self) -> Self {
         self.outputs = Some(Default::default());

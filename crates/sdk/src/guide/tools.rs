@@ -45,7 +45,8 @@
 //! schema as well, so that `range` above means something: JSON Schema 2020-12 and older dialects, nothing fetched, within
 //! bounds (`Schema`). A tool whose schema cannot be used cannot be called. Patterns that look ahead or behind,
 //! or refer to their groups, cannot be matched in linear time: they are passed over, and a warning is logged
-//! when the tool is added.
+//! when the tool is added. Very large arguments may be refused, with what to do about it; very large results
+//! are sent unchecked, with a warning.
 //!
 //! An argument whose schema has `x-mcp-header` is repeated in a header of modern HTTP, for whoever
 //! routes by it; clients of Belay do so by themselves, and servers look whether both say the same.

@@ -143,9 +143,13 @@ impl Unfit {
 
     fn undecided(why: Undecided) -> Self {
         let problem = match why {
-            Undecided::Endless => "the schema refers to itself without an end",
-            Undecided::Deep => "the schema and this are nested too deep to be checked",
-            Undecided::Work => "the schema takes too much work to check this",
+            Undecided::Endless => {
+                "the schema refers to itself without an end, and has to be changed"
+            }
+            Undecided::Deep => {
+                "this is nested too deep to be held against the schema; nest it less"
+            }
+            Undecided::Work => "this is too much work to hold against the schema; make it smaller",
         };
         Self {
             problem: problem.into(),

@@ -226,7 +226,7 @@ impl Tool {
             #[cfg(feature = "validate")]
             Some(content) => {
                 let schemas = self.schemas.as_ref();
-                schemas.and_then(|all| all.check_result(content).err())
+                schemas.and_then(|all| all.check_result(&self.description.name, content).err())
             }
             #[cfg(not(feature = "validate"))]
             Some(_) => None,

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
+use belay::types::CallToolResult;
 use belay::{Client, Context, Json, Server, Serving, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,6 +79,63 @@ async fn a_long_list_of_arguments_is_checked() {
     let said = call.await.unwrap();
     let problem = "invalid arguments: `numbers.399999`: \"one\" is not an integer";
     assert_eq!(said.content[0].as_text(), Some(problem));
+}
+
+/// A schema that multiplies the work: so many times each item is looked at.
+fn multiplying(times: usize) -> serde_json::Map<String, Value> {
+    let each = json!({ "properties": { "numbers": { "items": { "minimum": 0 } } } });
+    let schema = json!({ "type": "object", "allOf": vec![each; times] });
+    schema.as_object().unwrap().clone()
+}
+
+#[tokio::test]
+async fn arguments_that_take_too_much_work_are_not_passed_on() {
+    let sum = Tool::new("sum", |_: Context, it: Numbers| async move {
+        it.numbers.iter().sum::<i64>().to_string()
+    });
+    let server = Server::new("test", "1").tool(sum.input_schema(multiplying(100)));
+    let (client, _serving) = piped(&server, builder()).await;
+    let numbers = |many: usize| json!({ "numbers": vec![1; many] });
+    let said = client.call_tool("sum", numbers(1000)).await.unwrap();
+    assert_eq!(said.content[0].as_text(), Some("1000"));
+    let said = client.call_tool("sum", numbers(100_000)).await.unwrap();
+    let problem = "not called, since the arguments cannot be checked: this is too much work to hold \
+                   against the schema; make it smaller";
+    assert_eq!(said.content[0].as_text(), Some(problem));
+    assert_eq!(said.is_error, Some(true));
+}
+
+/// A server's own result under its own schema: that it is not checked says nothing against it.
+#[tokio::test]
+async fn a_result_that_takes_too_much_work_is_passed_on_with_a_warning() {
+    let logged = Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    let gives = |last: Value| {
+        let mut numbers = vec![json!(1); 100_000];
+        numbers.push(last);
+        let mut result = CallToolResult::text("numbers");
+        result.structured_content = Some(json!({ "numbers": numbers }));
+        move |_: Context, (): ()| std::future::ready(result.clone())
+    };
+    let much = Tool::new("much", gives(json!(1))).output_schema(multiplying(100));
+    let wrong = Tool::new("wrong", gives(json!(-1))).output_schema(multiplying(1));
+    let server = Server::new("test", "1").tool(much).tool(wrong);
+    let (client, _serving) = piped(&server, builder().check_results()).await;
+    client.list_tools().await.unwrap();
+    client.call_tool("much", json!({})).await.unwrap();
+    // The server says so, and so does the client that was to check it, too.
+    let warnings = logged.about("much");
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    for warning in warnings {
+        assert!(
+            warning.contains("is not checked against its output schema"),
+            "{warning}"
+        );
+        assert!(warning.contains("too much work"), "{warning}");
+    }
+    let error = client.call_tool("wrong", json!({})).await.unwrap_err();
+    assert_eq!(error.refusal().unwrap().code, -32603, "{error}");
+    assert!(error.to_string().contains("-1 is less than 0"), "{error}");
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
