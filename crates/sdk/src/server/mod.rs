@@ -322,6 +322,8 @@ impl Server {
             books: self.books.clone(),
             caching: self.caching.clone(),
             page_size: self.page_size,
+            #[cfg(feature = "validate")]
+            received_bytes: self.limits.received_bytes,
             state: self.state.clone(),
         };
         Arc::new(Routes {

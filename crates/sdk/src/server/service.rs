@@ -34,6 +34,9 @@ pub(crate) struct Service {
     pub(super) books: Books,
     pub(super) caching: Caching,
     pub(super) page_size: Option<usize>,
+    /// The longest message that is read.
+    #[cfg(feature = "validate")]
+    pub(super) received_bytes: usize,
     pub(super) state: RequestState,
 }
 

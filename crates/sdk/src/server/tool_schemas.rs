@@ -6,6 +6,12 @@ use serde_json::{Map, Value};
 
 use crate::{BadSchema, Schema};
 
+/// Arguments that are decoded take up to so many times the bytes that a message may have. A table takes so
+/// many times its text, and a list within a list 150 times.
+const DECODED: usize = 16;
+/// Nothing takes so many times its text, so that it need not be looked at while it is short.
+const MOST_DECODED: usize = 256;
+
 /// The schemas of one tool.
 pub(super) struct ToolSchemas {
     input: Result<Schema, BadSchema>,
@@ -29,17 +35,29 @@ impl ToolSchemas {
         }
     }
 
-    /// Whether a tool may be called with these arguments.
-    pub(super) fn check_arguments(&self, tool: &str, arguments: &RawJson) -> Result<(), NotCalled> {
+    /// Whether a tool may be called with these arguments, in a message of `received_bytes` at most.
+    pub(super) fn check_arguments(
+        &self,
+        tool: &str,
+        arguments: &RawJson,
+        received_bytes: usize,
+    ) -> Result<(), NotCalled> {
+        let refused = |code, problem| Err(NotCalled::Refused(ErrorObject::new(code, problem)));
         // What was to be checked and is not, is not let in; what it would give neither.
         let schema = match (&self.input, &self.output) {
             (Ok(input), None | Some(Ok(_))) => input,
             (Err(error), _) | (_, Some(Err(error))) => {
-                let problem = format!("{tool:?}: {error}");
-                let error = ErrorObject::new(error_code::INTERNAL_ERROR, problem);
-                return Err(NotCalled::Refused(error));
+                return refused(error_code::INTERNAL_ERROR, format!("{tool:?}: {error}"));
             }
         };
+        let most = received_bytes.saturating_mul(DECODED);
+        if is_larger_decoded(arguments.as_bytes(), most) {
+            let problem = format!(
+                "tools/call: `arguments` has too many values: decoded, they take more than {most} \
+                 bytes; send fewer at once"
+            );
+            return refused(error_code::INVALID_PARAMS, problem);
+        }
         let problem = match arguments.decode() {
             Err(error) => format!("invalid arguments: {error}"),
             Ok(arguments) => match schema.check(&arguments) {
@@ -86,4 +104,63 @@ fn compile(tool: &str, keyword: &str, schema: &Map<String, Value>) -> Result<Sch
         }
     }
     schema
+}
+
+/// Whether JSON takes more than so many bytes when it is decoded to a [`Value`], about.
+fn is_larger_decoded(json: &[u8], most: usize) -> bool {
+    if json.len().saturating_mul(MOST_DECODED) <= most {
+        return false;
+    }
+    values_worth(json).saturating_mul(size_of::<Value>()) > most
+}
+
+/// How many values would take as much memory as well-formed JSON does when it is decoded: itself, one for
+/// each name, and four for a list or an object with anything in it, which has room for as many at first.
+fn values_worth(json: &[u8]) -> usize {
+    let mut values = 1;
+    let mut rest = json;
+    while let [byte, more @ ..] = rest {
+        rest = more;
+        match byte {
+            b'"' => rest = after_string(more),
+            b',' | b':' => values += 1,
+            b'[' | b'{' if !matches!(more.first(), Some(b']' | b'}')) => values += 5,
+            _ => {}
+        }
+    }
+    values
+}
+
+/// What comes after a string whose opening quote has been read.
+fn after_string(mut rest: &[u8]) -> &[u8] {
+    loop {
+        rest = match rest {
+            [] => return rest,
+            [b'"', more @ ..] => return more,
+            [b'\\', _, more @ ..] | [_, more @ ..] => more,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_decoded_json_is_estimated_from_its_text() {
+        for (json, expected) in [
+            ("7", 1),
+            ("[]", 1),
+            ("{}", 1),
+            ("[1]", 6),
+            ("[1,2,3]", 8),
+            ("[[],[],[]]", 8),
+            (r#"{"a":1}"#, 7),
+            (r#"{"a":1,"b":{}}"#, 9),
+            (r#""[1,2,{\"a\":3}]\\""#, 1),
+            (r#"["a,b","\"",":"]"#, 8),
+        ] {
+            assert_eq!(values_worth(json.as_bytes()), expected, "{json}");
+        }
+    }
 }

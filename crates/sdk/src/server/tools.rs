@@ -183,9 +183,11 @@ impl Tool {
 
     /// Why it is not called: a schema that cannot be used, or arguments that do not fit it.
     #[cfg(feature = "validate")]
-    fn unfit(&self, arguments: &RawJson) -> Option<Answered> {
+    fn unfit(&self, cx: &Context, arguments: &RawJson) -> Option<Answered> {
+        let service = cx.service();
+        let received_bytes = service.map_or(usize::MAX, |service| service.received_bytes);
         let schemas = self.schemas.as_ref()?;
-        let checked = schemas.check_arguments(&self.description.name, arguments);
+        let checked = schemas.check_arguments(&self.description.name, arguments, received_bytes);
         checked.err().map(|why| match why {
             NotCalled::Refused(error) => Err(error),
             NotCalled::Told(problem) => Ok(CallToolResult::error(problem)),
@@ -202,7 +204,7 @@ impl Tool {
             cx.hold(permit);
         }
         #[cfg(feature = "validate")]
-        if let Some(unfit) = self.unfit(&arguments) {
+        if let Some(unfit) = self.unfit(cx, &arguments) {
             return unfit;
         }
         if let Some(grace) = self.grace {

@@ -81,6 +81,36 @@ async fn a_long_list_of_arguments_is_checked() {
     assert_eq!(said.content[0].as_text(), Some(problem));
 }
 
+/// Lists of lists, which take many times their text once they are decoded.
+#[tokio::test]
+async fn bounded_arguments_with_too_many_values_are_refused_before_they_are_decoded() {
+    let count = Tool::new("count", |_: Context, it: Lists| async move {
+        it.lists.len().to_string()
+    });
+    let server = Server::new("test", "1").limits(|limits| limits.received_bytes = 1 << 20);
+    let (client, _serving) = piped(&server.tool(count.clone()), builder()).await;
+    let lists = |many: usize| json!({ "lists": vec![json!([]); many] });
+    let said = client.call_tool("count", lists(200_000)).await.unwrap();
+    assert_eq!(said.content[0].as_text(), Some("200000"));
+    let error = client.call_tool("count", lists(300_000)).await;
+    let error = error.unwrap_err();
+    let refusal = error.refusal().unwrap();
+    assert_eq!(refusal.code, -32602, "{error}");
+    let problem = "tools/call: `arguments` has too many values";
+    assert!(refusal.message.starts_with(problem), "{error}");
+    assert!(refusal.message.ends_with("send fewer at once"), "{error}");
+    // The bound grows with what a message may have.
+    let server = Server::new("test", "1").limits(|limits| limits.received_bytes = 2 << 20);
+    let (client, _serving) = piped(&server.tool(count), builder()).await;
+    let said = client.call_tool("count", lists(300_000)).await.unwrap();
+    assert_eq!(said.content[0].as_text(), Some("300000"));
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Lists {
+    lists: Vec<[u8; 0]>,
+}
+
 /// A schema that multiplies the work: so many times each item is looked at.
 fn multiplying(times: usize) -> serde_json::Map<String, Value> {
     let each = json!({ "properties": { "numbers": { "items": { "minimum": 0 } } } });
