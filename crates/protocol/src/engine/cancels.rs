@@ -11,6 +11,9 @@ use super::requests::Kind;
 use super::rules::{self, CancelNames};
 use super::{CallId, Engine, ExchangeId, Outcome, RequestKey, Sent, StopCause, Time, frame};
 
+/// Longer ids are not remembered.
+const LONGEST_ID: usize = 256;
+
 /// What a session on legacy HTTP knows of ids that are not in flight: request and cancel are two
 /// POSTs, and the cancel may come first (**cancel-overtakes**).
 ///
@@ -146,7 +149,9 @@ impl Engine {
     }
 
     fn remember(&mut self, now: Time, id: &RequestId, memory: Memory) {
-        if !self.remembers_cancels() {
+        // Ids are as long as their sender likes; who remembers them pays.
+        let is_long = matches!(id, RequestId::String(id) if id.len() > LONGEST_ID);
+        if !self.remembers_cancels() || is_long {
             return;
         }
         let known = self.early_cancels.position(id);

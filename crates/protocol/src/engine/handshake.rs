@@ -305,6 +305,7 @@ impl Engine {
         let params: InitializeParams = introduction
             .decode()
             .map_err(|error| rules::invalid_params(format!("initialize: {error}")))?;
+        let introduction = kept_introduction(&params)?;
         let requested = params.protocol_version;
         let version = self
             .spoken(Era::Legacy, |version| version.as_str() == requested)
@@ -353,6 +354,26 @@ impl Engine {
             .expect("our own types are always valid JSON");
         result.meta = Some(meta);
         Ok(RawJson::encode(&result).expect("our own types are always valid JSON"))
+    }
+}
+
+/// A client can say so much about itself.
+const INTRODUCTION: usize = 64 << 10;
+
+/// What is kept of how a client introduced itself, for as long as it stays: not the message, which
+/// may be as large as messages can be.
+fn kept_introduction(params: &InitializeParams) -> Result<RawJson, ErrorObject> {
+    let kept = InitializeParams::new(
+        params.protocol_version.clone(),
+        params.capabilities.clone(),
+        params.client_info.clone(),
+    );
+    let kept = RawJson::encode(&kept).expect("our own types are always valid JSON");
+    match kept.as_bytes().len() <= INTRODUCTION {
+        true => Ok(kept),
+        false => Err(rules::invalid_params(format!(
+            "initialize: a client says at most {INTRODUCTION} bytes about itself"
+        ))),
     }
 }
 

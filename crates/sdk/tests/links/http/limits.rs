@@ -440,7 +440,7 @@ async fn what_has_no_limit_is_said_with_the_largest_number() {
             .in_flight_per_connection(usize::MAX)
             .connections(usize::MAX)
             .sessions(usize::MAX)
-            .reading_bytes(usize::MAX)
+            .kept_bytes(usize::MAX)
     })
     .await;
     still_answers(&server).await;
@@ -467,7 +467,7 @@ async fn one_connection_too_many_waits_until_another_ends() {
 
 #[tokio::test]
 async fn bodies_that_are_read_at_once_have_a_limit_in_all() {
-    let server = Running::with(|it| it.reading_bytes(100_000)).await;
+    let server = Running::with(|it| it.kept_bytes(100_000)).await;
     let mut slow = server.raw().await;
     slow.bytes(
         b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
@@ -490,6 +490,92 @@ async fn bodies_that_are_read_at_once_have_a_limit_in_all() {
     http.call(1, "echo", json!({ "text": "x".repeat(50_000) }))
         .await;
     assert_eq!(http.answer().await.status, 200);
+}
+
+/// A body is weighed until its request is over, and small ones pass whatever the others weigh.
+#[tokio::test]
+async fn bounded_the_bodies_of_running_requests_are_weighed() {
+    let large = || json!({ "text": "x".repeat(90_000) });
+    for version in [None, Some("2025-11-25")] {
+        let server = Running::with(|it| it.kept_bytes(100_000)).await;
+        let connect = async || match version {
+            None => server.raw().await,
+            Some(version) => server.session(version).await,
+        };
+        let mut running = connect().await;
+        running.call(1, "hang", large()).await;
+        server.hanging.comes_to(1).await;
+        let mut http = connect().await;
+        http.call(2, "echo", large()).await;
+        let answer = http.answer().await;
+        assert_eq!(answer.status, 503, "{version:?}");
+        let mut http = connect().await;
+        http.call(3, "echo", json!({ "text": "small" })).await;
+        assert_eq!(
+            http.answer().await.status,
+            200,
+            "{version:?}: the honest go on"
+        );
+        match version {
+            None => drop(running),
+            Some(_) => http_cancel(&server, &running).await,
+        }
+        server.hanging.comes_to(0).await;
+        belay_testkit::until("there is room again", || {
+            server.listening.service().handlers() == 0
+        })
+        .await;
+        let mut http = connect().await;
+        http.call(4, "echo", large()).await;
+        assert_eq!(http.answer().await.status, 200, "{version:?}");
+    }
+}
+
+async fn http_cancel(server: &Running, running: &belay_testkit::RawHttp) {
+    let mut beside = server.beside(running).await;
+    beside
+        .post(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": { "requestId": 1 } }),
+        )
+        .await;
+    assert_eq!(beside.answer().await.status, 202);
+}
+
+/// What a session remembers of its introduction does not weigh what was sent.
+#[tokio::test]
+async fn bounded_a_session_keeps_only_what_is_needed_of_its_introduction() {
+    let server = Running::with(|it| it.kept_bytes(200_000)).await;
+    for round in 0..10 {
+        let mut http = server.raw().await;
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" }, "padding": "x".repeat(90_000)
+        });
+        http.post(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))
+            .await;
+        assert_eq!(http.answer().await.status, 200, "{round}");
+    }
+    assert_eq!(server.listening.service().sessions(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bounded_a_body_that_comes_too_slowly_is_given_up_before_its_time() {
+    let server = Running::start().await;
+    let mut slow = server.raw().await;
+    slow.bytes(
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+          Accept: */*\r\nContent-Length: 90000\r\n\r\n",
+    )
+    .await;
+    slow.bytes(&[b' '; 80_000]).await;
+    let start = tokio::time::Instant::now();
+    assert_eq!(slow.answer().await.status, 408);
+    assert!(
+        start.elapsed() < Duration::from_secs(11),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test]

@@ -1,16 +1,8 @@
 //! The door: what is asked of a request before anybody looks into it.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
-use std::time::Duration;
-
-use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, ORIGIN, TRANSFER_ENCODING};
+use http::header::{CONTENT_ENCODING, EXPECT, HOST, ORIGIN, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use http_body::Body;
 
 use super::super::headers::{self, single};
 use super::refusal::Refusal;
@@ -220,124 +212,5 @@ pub(super) fn check_stream_accept(headers: &HeaderMap) -> Result<(), Refusal> {
             let problem = "send `Accept: text/event-stream`";
             Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, problem))
         }
-    }
-}
-
-/// Reads a body, and counts while it does: nobody's word is taken for its length.
-pub(super) async fn read_body<B>(
-    headers: &HeaderMap,
-    body: B,
-    limit: usize,
-    within: Duration,
-    reading: &Reading,
-) -> Result<Bytes, Refusal>
-where
-    B: Body,
-    B::Data: bytes::Buf,
-{
-    let too_long = || {
-        let problem = format!("the body is longer than {limit} bytes");
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, problem)
-    };
-    let announced = headers.get(CONTENT_LENGTH);
-    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > limit as u64) {
-        return Err(too_long());
-    }
-    let mut body = pin!(body);
-    let mut taken = reading.begin();
-    let reading = async {
-        // Most come in one piece, which need not be copied.
-        let mut first = Bytes::new();
-        let mut rest = BytesMut::new();
-        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-            let frame = frame.map_err(|_| {
-                let problem = "the body broke off";
-                Refusal::new(StatusCode::BAD_REQUEST, problem)
-            })?;
-            let Ok(mut data) = frame.into_data() else {
-                continue;
-            };
-            let length = bytes::Buf::remaining(&data);
-            if first.len() + rest.len() + length > limit {
-                return Err(too_long());
-            }
-            if !taken.more(length) {
-                let problem = "overloaded: too much is being read; send it again later";
-                return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
-            }
-            let data = bytes::Buf::copy_to_bytes(&mut data, length);
-            match first.is_empty() && rest.is_empty() {
-                true => first = data,
-                false => {
-                    if rest.is_empty() {
-                        rest.extend_from_slice(&std::mem::take(&mut first));
-                    }
-                    rest.extend_from_slice(&data);
-                }
-            }
-        }
-        Ok(match rest.is_empty() {
-            true => first,
-            false => rest.freeze(),
-        })
-    };
-    match ready_within(within, reading).await {
-        Some(read) => read,
-        None => {
-            let problem = format!("the body took longer than {within:?}");
-            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, problem))
-        }
-    }
-}
-
-/// How much is being read in all.
-pub(super) struct Reading {
-    bytes: AtomicUsize,
-    limit: usize,
-}
-
-/// What one body has taken of that. It is given back when the body was read, or is given up.
-struct Taken<'a> {
-    of: &'a Reading,
-    bytes: usize,
-}
-
-impl Reading {
-    pub(super) fn new(limit: usize) -> Self {
-        Self {
-            bytes: AtomicUsize::new(0),
-            limit,
-        }
-    }
-
-    fn begin(&self) -> Taken<'_> {
-        Taken { of: self, bytes: 0 }
-    }
-}
-
-impl Taken<'_> {
-    /// Takes more; false if there is no more.
-    fn more(&mut self, bytes: usize) -> bool {
-        let before = self.of.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.bytes += bytes;
-        before + bytes <= self.of.limit
-    }
-}
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        self.of.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-/// Waits for something, but not longer than that. Most bodies are there already, and a timer is not
-/// free: so it is set only if there is something to wait for.
-async fn ready_within<F: Future>(span: Duration, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let first = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx)));
-    match first.await {
-        Poll::Ready(ready) => Some(ready),
-        Poll::Pending => tokio::time::timeout(span, future).await.ok(),
     }
 }

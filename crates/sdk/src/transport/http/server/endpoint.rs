@@ -67,7 +67,7 @@ pub(super) struct Options {
     pub(super) header_within: Duration,
     pub(super) write_stall: Duration,
     pub(super) connections: usize,
-    pub(super) reading_bytes: usize,
+    pub(super) kept_bytes: usize,
 }
 
 impl Endpoint {
@@ -100,7 +100,7 @@ impl Endpoint {
                 header_within: Duration::from_secs(10),
                 write_stall: Duration::from_secs(10),
                 connections: 16 << 10,
-                reading_bytes: 256 << 20,
+                kept_bytes: 256 << 20,
             },
         }
     }
@@ -209,9 +209,11 @@ impl Endpoint {
         self
     }
 
-    /// How many bytes of bodies may be read at once. One more is refused with 503.
-    pub fn reading_bytes(mut self, limit: usize) -> Self {
-        self.options.reading_bytes = limit;
+    /// How many bytes clients can make this server keep in all: the bodies of requests, from their
+    /// first byte until nobody needs them any more. 256 MiB by default; the first 8 KiB of each body
+    /// do not count. A request that has no room is refused with 503.
+    pub fn kept_bytes(mut self, limit: usize) -> Self {
+        self.options.kept_bytes = limit;
         self
     }
 

@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use super::super::headers;
 use super::body::Body;
 use super::refusal::Refusal;
+use super::request_body::{self, Allowed};
 use super::said::{Kind, Said, check_modern, check_version, is_initialize};
 use super::shared::{Owner, Shared};
 use super::{cors, door, event_stream, exchange, session};
@@ -222,15 +223,12 @@ impl HttpService {
     {
         door::check_content(headers)?;
         let shared = self.shared();
-        let (options, reading) = (&shared.options, &shared.reading);
-        door::read_body(
-            headers,
-            body,
-            options.body_bytes,
-            options.body_within,
-            reading,
-        )
-        .await
+        let allowed = Allowed {
+            bytes: shared.options.body_bytes,
+            within: shared.options.body_within,
+            budget: &shared.budget,
+        };
+        request_body::read(headers, body, allowed).await
     }
 
     /// Which methods are served at a path.

@@ -11,7 +11,7 @@ use http::StatusCode;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use super::door::Reading;
+use super::budget::Budget;
 use super::endpoint::Options;
 use super::event_stream::EventStreams;
 use super::events::EventStore;
@@ -32,8 +32,8 @@ pub(super) struct Shared {
     pub(super) tasks: TaskTracker,
     /// When an answer becomes a stream.
     pub(super) patience: Arc<Patience>,
-    /// Bytes of bodies that are being read.
-    pub(super) reading: Reading,
+    /// Bytes that clients make this server keep.
+    pub(super) budget: Arc<Budget>,
     /// What engines are told, made once.
     configs: Configs,
     in_flight: Arc<Semaphore>,
@@ -69,7 +69,7 @@ impl Shared {
         let tasks = TaskTracker::new();
         Arc::new(Self {
             patience: Patience::new(options.head_after, tasks.clone()),
-            reading: Reading::new(options.reading_bytes),
+            budget: Budget::new(options.kept_bytes),
             tasks,
             app: server.app(),
             configs: Configs {
