@@ -44,28 +44,54 @@ impl SseEvent {
     ///
     /// `id` and `event` must not contain line breaks; what follows one is left out.
     pub fn encode(&self) -> Bytes {
-        let mut out = Vec::with_capacity(self.data.len() + 64);
-        let mut field = |name: &str, value: &[u8]| {
-            out.extend_from_slice(name.as_bytes());
-            out.extend_from_slice(b": ");
-            out.extend_from_slice(value);
-            out.push(b'\n');
-        };
-        if let Some(event) = &self.event {
-            field("event", first_line(event));
-        }
-        if let Some(id) = &self.id {
-            field("id", first_line(id));
-        }
-        if let Some(retry) = self.retry {
-            field("retry", retry.to_string().as_bytes());
-        }
+        let mut out = self.head(self.data.len());
         for line in lines(&self.data) {
-            field("data", line);
+            push_field(&mut out, "data", line);
         }
         out.push(b'\n');
         out.into()
     }
+
+    /// The same in parts, one after the other, some of which may be empty. The payload is not
+    /// copied, so that many streams can carry one large event.
+    ///
+    /// ```
+    /// use belay_protocol::framing::SseEvent;
+    ///
+    /// let event = SseEvent::message("{}");
+    /// assert_eq!(event.parts().concat(), event.encode());
+    /// ```
+    pub fn parts(&self) -> [Bytes; 3] {
+        // More than one line has to be copied.
+        if line_end(&self.data).is_some() {
+            return [self.encode(), Bytes::new(), Bytes::new()];
+        }
+        let mut head = self.head(0);
+        head.extend_from_slice(b"data: ");
+        [head.into(), self.data.clone(), Bytes::from_static(b"\n\n")]
+    }
+
+    /// The fields before the payload, with room for so much more.
+    fn head(&self, room: usize) -> Vec<u8> {
+        let mut out = Vec::with_capacity(room + 64);
+        if let Some(event) = &self.event {
+            push_field(&mut out, "event", first_line(event));
+        }
+        if let Some(id) = &self.id {
+            push_field(&mut out, "id", first_line(id));
+        }
+        if let Some(retry) = self.retry {
+            push_field(&mut out, "retry", retry.to_string().as_bytes());
+        }
+        out
+    }
+}
+
+fn push_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.push(b'\n');
 }
 
 fn first_line(text: &str) -> &[u8] {

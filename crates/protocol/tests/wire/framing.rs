@@ -244,6 +244,28 @@ fn a_byte_order_mark_before_the_first_event_is_passed_over() {
 }
 
 #[test]
+fn the_parts_of_an_event_are_the_event_and_its_data_is_shared() {
+    let full = SseEvent {
+        id: Some("1-2".into()),
+        event: Some("endpoint".into()),
+        retry: Some(5),
+        ..message("data")
+    };
+    for event in [
+        full,
+        message(""),
+        message("one"),
+        message("a\nb"),
+        message("a\r\nb\r"),
+        SseEvent::default(),
+    ] {
+        assert_eq!(event.parts().concat(), event.encode(), "{event:?}");
+    }
+    let event = message("shared");
+    assert_eq!(event.parts()[1].as_ptr(), event.data.as_ptr());
+}
+
+#[test]
 fn an_event_over_the_limit_is_skipped_and_the_next_is_read() {
     let text = b"data: 0123456789\n\ndata: 01234\ndata: 56789\nid: 1\n\ndata: ok\n\n";
     assert_eq!(

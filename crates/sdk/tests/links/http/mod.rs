@@ -16,6 +16,7 @@ mod stored;
 mod streams;
 mod tls;
 mod unread;
+mod weighed;
 
 use std::future::pending;
 use std::net::SocketAddr;

@@ -118,6 +118,8 @@ pub(super) struct Events {
     carried: Option<Carried>,
     /// What goes out first: a greeting, or what was missed.
     first: std::vec::IntoIter<SseEvent>,
+    /// What is left of an event that goes out in parts.
+    parts: Option<std::array::IntoIter<Bytes, 3>>,
     /// How events are numbered and kept, where a stream can be resumed.
     numbering: Option<Numbering>,
     keep_alive: KeepAlive,
@@ -131,6 +133,7 @@ impl Events {
         Self {
             carried: Some(carried),
             first: Vec::new().into_iter(),
+            parts: None,
             numbering: None,
             keep_alive: KeepAlive::new(keep_alive),
             _open: None,
@@ -142,6 +145,7 @@ impl Events {
         Self {
             carried: None,
             first: events.into_iter(),
+            parts: None,
             numbering: None,
             keep_alive: KeepAlive::new(Duration::MAX),
             _open: None,
@@ -166,8 +170,11 @@ impl Events {
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(part) = self.next_part() {
+            return Poll::Ready(Some(part));
+        }
         if let Some(first) = self.first.next() {
-            return Poll::Ready(Some(first.encode()));
+            return Poll::Ready(Some(self.begin(&first)));
         }
         let Some(carried) = &mut self.carried else {
             return Poll::Ready(None);
@@ -189,7 +196,7 @@ impl Events {
                         id,
                         ..SseEvent::message(frame)
                     };
-                    return Poll::Ready(Some(event.encode()));
+                    return Poll::Ready(Some(self.begin(&event)));
                 }
                 // It was withdrawn in between; there may be another.
                 cx.waker().wake_by_ref();
@@ -216,6 +223,25 @@ impl Events {
         }
         ready!(self.keep_alive.poll(cx));
         Poll::Ready(Some(Bytes::from_static(b":\n\n")))
+    }
+
+    /// The first part of an event. What is large is shared with the store, and with every stream
+    /// that says it again; what is small is worth one copy.
+    fn begin(&mut self, event: &SseEvent) -> Bytes {
+        if event.data.len() <= PIECE {
+            return event.encode();
+        }
+        self.parts = Some(event.parts().into_iter());
+        self.next_part().unwrap_or_default()
+    }
+
+    fn next_part(&mut self) -> Option<Bytes> {
+        let parts = self.parts.as_mut()?;
+        let next = parts.find(|part| !part.is_empty());
+        if next.is_none() {
+            self.parts = None;
+        }
+        next
     }
 
     /// Carries the exchange no longer.

@@ -1,0 +1,136 @@
+//! **bounded**, in bytes: what clients can make a server keep is weighed, and the honest go on.
+
+use std::time::Duration;
+
+use belay::{Context, Tool};
+use serde_json::json;
+
+use super::{Nothing, Running};
+
+/// A body is weighed until its request is over, and small ones pass whatever the others weigh.
+#[tokio::test]
+async fn bounded_the_bodies_of_running_requests_are_weighed() {
+    let large = || json!({ "text": "x".repeat(90_000) });
+    for version in [None, Some("2025-11-25")] {
+        let server = Running::with(|it| it.kept_bytes(100_000)).await;
+        let connect = async || match version {
+            None => server.raw().await,
+            Some(version) => server.session(version).await,
+        };
+        let mut running = connect().await;
+        running.call(1, "hang", large()).await;
+        server.hanging.comes_to(1).await;
+        let mut http = connect().await;
+        http.call(2, "echo", large()).await;
+        let answer = http.answer().await;
+        assert_eq!(answer.status, 503, "{version:?}");
+        let mut http = connect().await;
+        http.call(3, "echo", json!({ "text": "small" })).await;
+        assert_eq!(
+            http.answer().await.status,
+            200,
+            "{version:?}: the honest go on"
+        );
+        match version {
+            None => drop(running),
+            Some(_) => http_cancel(&server, &running).await,
+        }
+        server.hanging.comes_to(0).await;
+        belay_testkit::until("there is room again", || {
+            server.listening.service().handlers() == 0
+        })
+        .await;
+        let mut http = connect().await;
+        http.call(4, "echo", large()).await;
+        assert_eq!(http.answer().await.status, 200, "{version:?}");
+    }
+}
+
+async fn http_cancel(server: &Running, running: &belay_testkit::RawHttp) {
+    let mut beside = server.beside(running).await;
+    beside
+        .post(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": { "requestId": 1 } }),
+        )
+        .await;
+    assert_eq!(beside.answer().await.status, 202);
+}
+
+/// What a session remembers of its introduction does not weigh what was sent.
+#[tokio::test]
+async fn bounded_a_session_keeps_only_what_is_needed_of_its_introduction() {
+    let server = Running::with(|it| it.kept_bytes(200_000)).await;
+    for round in 0..10 {
+        let mut http = server.raw().await;
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" }, "padding": "x".repeat(90_000)
+        });
+        http.post(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))
+            .await;
+        assert_eq!(http.answer().await.status, 200, "{round}");
+    }
+    assert_eq!(server.listening.service().sessions(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bounded_a_body_that_comes_too_slowly_is_given_up_before_its_time() {
+    let server = Running::start().await;
+    let mut slow = server.raw().await;
+    slow.bytes(
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+          Accept: */*\r\nContent-Length: 90000\r\n\r\n",
+    )
+    .await;
+    slow.bytes(&[b' '; 80_000]).await;
+    let start = tokio::time::Instant::now();
+    assert_eq!(slow.answer().await.status, 408);
+    assert!(
+        start.elapsed() < Duration::from_secs(11),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+/// Resident memory of this process, in bytes.
+fn memory() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kilobytes = line.unwrap().split_whitespace().nth(1).unwrap();
+    kilobytes.parse::<usize>().unwrap() << 10
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn bounded_an_event_that_is_said_again_is_not_copied() {
+    let server = Running::of(
+        |server| {
+            let large = |_: Context, _: Nothing| async {
+                // Long enough for the answer to become a stream, which is kept.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                "x".repeat(4 << 20)
+            };
+            server.tool(Tool::new("large", large))
+        },
+        |it| it.head_after(Duration::from_millis(1)),
+    )
+    .await;
+    let mut http = server.session("2025-11-25").await;
+    http.call(1, "large", json!({})).await;
+    assert!(http.answer().await.is_stream());
+    let (id, _) = http.event().await.unwrap();
+    let id = id.expect("an id to go on from");
+    assert!(http.event().await.is_some());
+    let before = memory();
+    let mut unread = Vec::new();
+    for _ in 0..60 {
+        let mut again = server.beside(&http).await;
+        again.headers.push(("Last-Event-ID".into(), id.clone()));
+        again.send("GET", b"").await;
+        assert!(again.answer().await.is_stream());
+        unread.push(again);
+    }
+    let growth = memory().saturating_sub(before);
+    assert!(growth < 64 << 20, "60 replays of 4 MiB took {growth} bytes");
+}
