@@ -253,6 +253,12 @@ impl Context {
         self.inner.link.set_deadline(key, after, answer);
     }
 
+    /// What the client makes us keep is weighed against this.
+    #[cfg(feature = "server")]
+    pub(crate) fn budget(&self) -> &Arc<crate::driver::Budget> {
+        self.inner.link.budget()
+    }
+
     /// What keeps the handler counted. A blocking one takes it along to its thread.
     pub(crate) fn presence(&self) -> Option<Arc<Presence>> {
         self.inner.presence.upgrade()

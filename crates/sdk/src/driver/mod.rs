@@ -8,6 +8,8 @@
 //! All tasks are spawned through one tracker. The engine decides when a handler stops; here its
 //! token is fired and its future dropped.
 
+#[cfg(feature = "server")]
+mod budget;
 mod dispatch;
 mod handlers;
 mod ids;
@@ -31,6 +33,10 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+#[cfg(all(feature = "server", test))]
+pub(crate) use budget::FREE;
+#[cfg(feature = "server")]
+pub(crate) use budget::{Budget, Weight};
 pub use handlers::LayerFuture;
 pub(crate) use handlers::{
     Answer, App, BoxFuture, Notified, Presence, Request, fence, fenced, pass_on,
@@ -46,6 +52,10 @@ use crate::Principal;
 use handlers::Running;
 use ids::IdMap;
 use ports::Port;
+
+/// A link by itself keeps so many bytes of what the other side wants remembered.
+#[cfg(feature = "server")]
+const KEPT: usize = 64 << 20;
 
 pub(crate) const LINK: ExchangeId = ExchangeId::LINK;
 
@@ -84,6 +94,9 @@ pub(crate) struct Link {
     listens: Option<Arc<Semaphore>>,
     /// How many blocking handlers there may be.
     blocking: Arc<Semaphore>,
+    /// What the other side makes us keep is weighed against this.
+    #[cfg(feature = "server")]
+    budget: Arc<Budget>,
     stats: Arc<Stats>,
     principal: Option<Principal>,
     origin: Instant,
@@ -100,6 +113,9 @@ pub(crate) struct Surroundings {
     pub(crate) listens: Option<Arc<Semaphore>>,
     /// What limits its blocking handlers; by default it has a limit of its own.
     pub(crate) blocking: Option<Arc<Semaphore>>,
+    /// What limits the bytes that it keeps; by default it has a limit of its own.
+    #[cfg(feature = "server")]
+    pub(crate) budget: Option<Arc<Budget>>,
     /// What counts how handlers were stopped.
     pub(crate) stats: Arc<Stats>,
     /// Who is at the other end, if that is known.
@@ -159,6 +175,8 @@ impl Link {
             gates: surroundings.gates,
             listens: surroundings.listens,
             blocking,
+            #[cfg(feature = "server")]
+            budget: surroundings.budget.unwrap_or_else(|| Budget::new(KEPT)),
             stats: surroundings.stats,
             principal: surroundings.principal,
             origin: Instant::now(),
@@ -382,6 +400,12 @@ impl Link {
     /// Who is at the other end, if that is known.
     pub(crate) fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
+    }
+
+    /// What the other side makes us keep is weighed against this.
+    #[cfg(feature = "server")]
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     /// The tracker that counts the tasks of this link.

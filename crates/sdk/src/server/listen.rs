@@ -22,11 +22,19 @@ pub(super) async fn listen(service: &Service, cx: &Context) -> Answer {
     meta.set(meta_key::SUBSCRIPTION_ID, cx.id())
         .map_err(internal)?;
     let meta = RawJson::encode(&meta).map_err(internal)?;
+    let mailbox = Mailbox::for_filter(&filter, cx.budget()).map_err(|_| {
+        let problem = "overloaded: too much is remembered; send it again later";
+        ErrorObject::new(error_code::OVERLOADED, problem)
+    })?;
     // First this, then the word that it is so: what happens in between is not missed.
-    let listener = service.changes.listen(Mailbox::for_filter(&filter));
-    let acknowledged = RawJson::encode(&AcknowledgedParams::new(filter)).map_err(internal)?;
-    let tagged = acknowledged.with_member("_meta", &meta);
-    cx.say(AcknowledgedParams::METHOD, &tagged).await;
+    let listener = service.changes.listen(mailbox);
+    {
+        // Nothing of this is kept while it listens, which may be for ever.
+        let acknowledged = RawJson::encode(&AcknowledgedParams::new(filter)).map_err(internal)?;
+        let tagged = acknowledged.with_member("_meta", &meta);
+        drop(acknowledged);
+        cx.say(AcknowledgedParams::METHOD, &tagged).await;
+    }
     loop {
         let news = listener.mailbox.next().await;
         let (method, params) = notification(&news);

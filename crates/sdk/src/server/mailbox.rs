@@ -1,10 +1,12 @@
 //! News that waits to be told: each only once, however often it happens.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belay_protocol::types::modern::SubscriptionFilter;
 use tokio::sync::Notify;
+
+use crate::driver::{Budget, Weight};
 
 /// What changed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -35,12 +37,27 @@ pub(super) struct Mailbox {
 struct Inner {
     lists: HashSet<List>,
     uris: HashSet<String>,
+    /// Bytes of the URIs.
+    bytes: usize,
+    weight: Option<Weight>,
     waiting: VecDeque<News>,
 }
 
+/// Why a resource cannot be subscribed to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Full {
+    /// There are so many already.
+    Many,
+    /// They are too long, with all that is kept for others.
+    Long,
+}
+
 impl Mailbox {
-    /// For what a filter names.
-    pub(super) fn for_filter(filter: &SubscriptionFilter) -> Self {
+    /// For what a filter names, if there is room for that.
+    pub(super) fn for_filter(
+        filter: &SubscriptionFilter,
+        budget: &Arc<Budget>,
+    ) -> Result<Self, Full> {
         let mailbox = Self::default();
         {
             let mut inner = mailbox.lock();
@@ -53,9 +70,11 @@ impl Mailbox {
                 .into_iter()
                 .filter(|(wanted, _)| *wanted == Some(true));
             inner.lists = wanted.map(|(_, list)| list).collect();
-            inner.uris = filter.uris().iter().cloned().collect();
         }
-        mailbox
+        for uri in filter.uris() {
+            mailbox.subscribe(uri, usize::MAX, budget)?;
+        }
+        Ok(mailbox)
     }
 
     /// For changes of all lists.
@@ -69,19 +88,39 @@ impl Mailbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Also wants to know of this resource, unless that makes too many.
-    pub(super) fn subscribe(&self, uri: &str, most: usize) -> bool {
+    /// Also wants to know of this resource, unless that makes too many, or too much.
+    pub(super) fn subscribe(
+        &self,
+        uri: &str,
+        most: usize,
+        budget: &Arc<Budget>,
+    ) -> Result<(), Full> {
         let mut inner = self.lock();
-        if inner.uris.len() >= most && !inner.uris.contains(uri) {
-            return false;
+        if inner.uris.contains(uri) {
+            return Ok(());
         }
+        if inner.uris.len() >= most {
+            return Err(Full::Many);
+        }
+        let (before, after) = (inner.bytes, inner.bytes + uri.len());
+        let weight = inner.weight.get_or_insert_with(|| budget.begin());
+        if !weight.resize(before, after) {
+            return Err(Full::Long);
+        }
+        inner.bytes = after;
         inner.uris.insert(uri.to_owned());
-        true
+        Ok(())
     }
 
     pub(super) fn unsubscribe(&self, uri: &str) {
         let mut inner = self.lock();
-        inner.uris.remove(uri);
+        if inner.uris.remove(uri) {
+            let (before, after) = (inner.bytes, inner.bytes - uri.len());
+            inner.bytes = after;
+            if let Some(weight) = &mut inner.weight {
+                weight.resize(before, after);
+            }
+        }
         inner
             .waiting
             .retain(|news| *news != News::Updated(uri.to_owned()));
@@ -130,7 +169,7 @@ mod tests {
     #[test]
     fn news_wait_once_in_the_order_of_their_first_time() {
         let filter = SubscriptionFilter::new().tools().resource("file:///a");
-        let mailbox = Mailbox::for_filter(&filter);
+        let mailbox = Mailbox::for_filter(&filter, &Budget::new(0)).unwrap();
         let updated = News::Updated("file:///a".into());
         for news in [&updated, &News::Listed(List::Tools), &updated] {
             mailbox.put(news);
@@ -146,14 +185,25 @@ mod tests {
     }
 
     #[test]
-    fn subscriptions_are_bounded_and_end() {
+    fn bounded_subscriptions_are_counted_and_weighed_and_end() {
         let mailbox = Mailbox::for_lists();
-        assert!(mailbox.subscribe("a", 1));
-        assert!(mailbox.subscribe("a", 1));
-        assert!(!mailbox.subscribe("b", 1));
+        let budget = Budget::new(100);
+        assert_eq!(mailbox.subscribe("a", 1, &budget), Ok(()));
+        assert_eq!(mailbox.subscribe("a", 1, &budget), Ok(()));
+        assert_eq!(mailbox.subscribe("b", 1, &budget), Err(Full::Many));
         assert!(mailbox.put(&News::Updated("a".into())));
         mailbox.unsubscribe("a");
         assert_eq!(mailbox.take(), None);
         assert!(!mailbox.put(&News::Updated("a".into())));
+
+        let long = "x".repeat(crate::driver::FREE);
+        assert_eq!(mailbox.subscribe(&long, 9, &budget), Ok(()));
+        let longer = "y".repeat(101);
+        assert_eq!(mailbox.subscribe(&longer, 9, &budget), Err(Full::Long));
+        assert!(!mailbox.put(&News::Updated(longer.clone())));
+        mailbox.unsubscribe(&long);
+        assert_eq!(mailbox.subscribe(&longer, 9, &budget), Ok(()));
+        drop(mailbox);
+        assert!(budget.begin().more(100), "all of it was given back");
     }
 }

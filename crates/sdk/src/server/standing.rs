@@ -10,8 +10,8 @@ use belay_protocol::types::{
 };
 use tokio::runtime::Handle;
 
-use super::mailbox::{List, Mailbox, News};
-use crate::driver::Link;
+use super::mailbox::{Full, List, Mailbox, News};
+use crate::driver::{Budget, Link};
 
 /// What the client of one link wants.
 pub(crate) struct Standing {
@@ -42,9 +42,14 @@ impl Standing {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
     }
 
-    /// Wants to know of a resource. False if these are too many.
-    pub(super) fn subscribe(&self, uri: &str, most: usize) -> bool {
-        self.news.subscribe(uri, most)
+    /// Wants to know of a resource, unless these are too many.
+    pub(super) fn subscribe(
+        &self,
+        uri: &str,
+        most: usize,
+        budget: &Arc<Budget>,
+    ) -> Result<(), Full> {
+        self.news.subscribe(uri, most, budget)
     }
 
     pub(super) fn unsubscribe(&self, uri: &str) {

@@ -24,6 +24,7 @@ use super::catalogue::Catalogue;
 use super::changes::{Changes, List};
 use super::completion::Typed;
 use super::failure::{Failure, not_found};
+use super::mailbox::Full;
 use crate::context::Context;
 use crate::driver::BoxFuture;
 use template::Variables;
@@ -185,14 +186,17 @@ impl Resources {
             return Err(not_found(Era::Legacy, Some(&params.uri)));
         }
         let standing = cx.standing();
-        let subscribed = standing.is_none_or(|it| it.subscribe(&params.uri, SUBSCRIPTIONS));
-        match subscribed {
-            true => Ok(EmptyResult::new()),
-            false => {
-                let problem = format!("overloaded: {SUBSCRIPTIONS} subscriptions are enough");
-                Err(ErrorObject::new(error_code::OVERLOADED, problem))
-            }
-        }
+        let subscribed = standing.map_or(Ok(()), |it| {
+            it.subscribe(&params.uri, SUBSCRIPTIONS, cx.budget())
+        });
+        subscribed.map_err(|full| {
+            let problem = match full {
+                Full::Many => format!("overloaded: {SUBSCRIPTIONS} subscriptions are enough"),
+                Full::Long => "overloaded: too much is remembered; send it again later".into(),
+            };
+            ErrorObject::new(error_code::OVERLOADED, problem)
+        })?;
+        Ok(EmptyResult::new())
     }
 
     /// Legacy: and not any more.

@@ -1,8 +1,12 @@
 //! **bounded**, in bytes: what clients can make a server keep is weighed, and the honest go on.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use belay::{Context, Tool};
+use belay::engine::Mode;
+use belay::types::ResourceContents;
+use belay::types::modern::SubscriptionFilter;
+use belay::{Client, Context, ResourceTemplate, Tool};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{Nothing, Running};
@@ -91,6 +95,52 @@ async fn bounded_a_body_that_comes_too_slowly_is_given_up_before_its_time() {
         "{:?}",
         start.elapsed()
     );
+}
+
+#[derive(Deserialize)]
+struct Memo {
+    name: String,
+}
+
+/// What is listened to in either era is weighed with everything else, and given back.
+#[tokio::test]
+async fn bounded_the_resources_that_somebody_listens_to_are_weighed() {
+    for mode in [Mode::Modern, Mode::Legacy] {
+        let memo =
+            |_: Context, memo: Memo| async move { ResourceContents::new("memo").text(memo.name) };
+        let server = Running::of(
+            |server| server.resource_template(ResourceTemplate::new("memo://{name}", "memo", memo)),
+            |it| it.kept_bytes(230_000),
+        )
+        .await;
+        let connect = async || {
+            let builder = Client::builder("test", "1").mode(mode);
+            builder.http(&server.url()).await.unwrap()
+        };
+        let filter = || {
+            let uri = |number: u32| format!("memo://{number:0>20000}");
+            (0..6).fold(SubscriptionFilter::new(), |filter, number| {
+                filter.resource(uri(number))
+            })
+        };
+        let first = connect().await;
+        let listens = first.listen(filter()).await.unwrap();
+        let second = connect().await;
+        assert!(second.listen(filter()).await.is_err(), "{mode:?}");
+        let echo = second.call_tool("echo", json!({ "text": "hi" }));
+        assert!(echo.await.is_ok(), "{mode:?}: the honest go on");
+        drop(listens);
+        first.close().await;
+        second.close().await;
+        let third = connect().await;
+        let start = Instant::now();
+        while third.listen(filter()).await.is_err() {
+            assert!(
+                start.elapsed() < Duration::from_secs(10),
+                "{mode:?}: nothing was given back"
+            );
+        }
+    }
 }
 
 /// Resident memory of this process, in bytes.

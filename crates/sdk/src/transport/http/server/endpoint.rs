@@ -210,8 +210,9 @@ impl Endpoint {
     }
 
     /// How many bytes clients can make this server keep in all: the bodies of requests, from their
-    /// first byte until nobody needs them any more. 256 MiB by default; the first 8 KiB of each body
-    /// do not count. A request that has no room is refused with 503.
+    /// first byte until nobody needs them any more, and the URIs of resources that clients want to
+    /// hear of. 256 MiB by default; the first 8 KiB of each body, listen or session do not count. A
+    /// request that has no room is refused, with 503 or -31001.
     pub fn kept_bytes(mut self, limit: usize) -> Self {
         self.options.kept_bytes = limit;
         self

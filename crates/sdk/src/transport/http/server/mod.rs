@@ -14,7 +14,6 @@
 //! ```
 
 mod body;
-mod budget;
 mod connection;
 mod cors;
 mod door;

@@ -12,11 +12,8 @@ use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use tokio::time::{Instant, timeout_at};
 
-use super::budget::{Budget, Weight};
 use super::refusal::Refusal;
-
-/// The beginning of a body is not weighed: so many small ones pass, however large the others are.
-const FREE: usize = 8 << 10;
+use crate::driver::{Budget, Weight};
 
 /// A body that has begun to wait has to bring this much in each such span, 1 KiB a second: one that
 /// does not keeps what it has taken from others.
@@ -123,8 +120,7 @@ impl Read {
         if after > self.limit {
             return Err(too_long(self.limit));
         }
-        let weighed = after.saturating_sub(FREE) - before.saturating_sub(FREE);
-        if !self.weight.more(weighed) {
+        if !self.weight.resize(before, after) {
             let problem = "overloaded: too much is being read and worked on; send it again later";
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
         }

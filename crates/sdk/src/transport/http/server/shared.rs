@@ -11,7 +11,6 @@ use http::StatusCode;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use super::budget::Budget;
 use super::endpoint::Options;
 use super::event_stream::EventStreams;
 use super::events::EventStore;
@@ -19,7 +18,7 @@ use super::patience::Patience;
 use super::refusal::Refusal;
 use super::session::Sessions;
 use crate::Principal;
-use crate::driver::{App, Link, Surroundings};
+use crate::driver::{App, Budget, Link, Surroundings};
 use crate::server::{Books, Server, Tools};
 
 pub(super) struct Shared {
@@ -137,6 +136,7 @@ impl Shared {
             gates: gates.cloned().collect(),
             listens: Some(self.listens.clone()),
             blocking: Some(self.blocking.clone()),
+            budget: Some(self.budget.clone()),
             stats: self.books.stats(),
             principal,
         };

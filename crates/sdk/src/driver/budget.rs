@@ -3,30 +3,35 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg(feature = "http")]
 use bytes::Bytes;
+
+/// The beginning of whatever is weighed is free: so that small things pass, however large the
+/// others are.
+pub(crate) const FREE: usize = 8 << 10;
 
 /// How many bytes may be kept, and how many are.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     limit: usize,
     used: AtomicUsize,
 }
 
 /// A part of a budget, given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Weight {
+pub(crate) struct Weight {
     of: Arc<Budget>,
     bytes: usize,
 }
 
 impl Budget {
-    pub(super) fn new(limit: usize) -> Arc<Self> {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
         let used = AtomicUsize::new(0);
         Arc::new(Self { limit, used })
     }
 
     /// Nothing of it yet.
-    pub(super) fn begin(self: &Arc<Self>) -> Weight {
+    pub(crate) fn begin(self: &Arc<Self>) -> Weight {
         let of = self.clone();
         Weight { of, bytes: 0 }
     }
@@ -34,7 +39,7 @@ impl Budget {
 
 impl Weight {
     /// Takes more, if there is that much left.
-    pub(super) fn more(&mut self, bytes: usize) -> bool {
+    pub(crate) fn more(&mut self, bytes: usize) -> bool {
         let take = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.of.limit);
         let order = Ordering::Relaxed;
         let taken = self.of.used.fetch_update(order, order, take).is_ok();
@@ -42,9 +47,22 @@ impl Weight {
         taken
     }
 
+    /// Takes or gives back the difference between two sizes of something that is kept; false, and
+    /// nothing, if there is not that much left.
+    pub(crate) fn resize(&mut self, from: usize, to: usize) -> bool {
+        let (from, to) = (from.saturating_sub(FREE), to.saturating_sub(FREE));
+        if to > from {
+            return self.more(to - from);
+        }
+        self.bytes -= from - to;
+        self.of.used.fetch_sub(from - to, Ordering::Relaxed);
+        true
+    }
+
     /// The same bytes, which are weighed for as long as any part of them is kept: whoever holds a
     /// slice of a message holds all of it.
-    pub(super) fn attach(self, bytes: Bytes) -> Bytes {
+    #[cfg(feature = "http")]
+    pub(crate) fn attach(self, bytes: Bytes) -> Bytes {
         match self.bytes {
             0 => bytes,
             _ => Bytes::from_owner(Weighed {
@@ -61,11 +79,13 @@ impl Drop for Weight {
     }
 }
 
+#[cfg(feature = "http")]
 struct Weighed {
     bytes: Bytes,
     _weight: Weight,
 }
 
+#[cfg(feature = "http")]
 impl AsRef<[u8]> for Weighed {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
@@ -76,6 +96,7 @@ impl AsRef<[u8]> for Weighed {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "http")]
     #[test]
     fn bounded_bytes_are_weighed_until_the_last_part_of_them_is_gone() {
         let budget = Budget::new(10);
@@ -89,5 +110,19 @@ mod tests {
         assert!(!budget.begin().more(1));
         drop(part);
         assert!(budget.begin().more(10));
+    }
+
+    #[test]
+    fn bounded_what_grows_and_shrinks_is_weighed_beyond_its_free_beginning() {
+        let budget = Budget::new(100);
+        let mut weight = budget.begin();
+        assert!(weight.resize(0, FREE), "that is free");
+        assert!(budget.begin().more(100));
+        assert!(weight.resize(FREE, FREE + 60));
+        assert!(!weight.resize(FREE + 60, FREE + 101), "there is no more");
+        assert!(weight.resize(FREE + 60, FREE + 10));
+        assert!(budget.begin().more(90) && !budget.begin().more(91));
+        assert!(weight.resize(FREE + 10, 0));
+        assert!(budget.begin().more(100));
     }
 }
