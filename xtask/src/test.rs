@@ -102,23 +102,25 @@ fn features() -> Result<(), String> {
     Ok(())
 }
 
-/// The suites that look for broken rules must find the bugs that are planted for them. They are
-/// behind a `--cfg`, so this is a build of its own, in a folder of its own.
+/// The suites that look for broken rules must find the bugs that are planted for them: in the engine,
+/// and in a real server. They are behind a `--cfg`, so this is a build of its own, in a folder of its
+/// own.
 fn planted_bugs() -> Result<(), String> {
-    step::run(
-        "planted bugs",
-        cargo(&[
-            "test",
-            "--package",
-            "belay-protocol",
-            "--lib",
-            "--",
-            "--nocapture",
-            "every_planted_bug_is_caught",
-        ])
-        .env("RUSTFLAGS", "--cfg belay_planted")
-        .env("CARGO_TARGET_DIR", target("planted")),
-    )
+    for (step, target_of_test) in [
+        ("planted bugs", ["--package=belay-protocol", "--lib"]),
+        (
+            "planted bugs at the wire",
+            ["--package=belay-cli", "--test=processes"],
+        ),
+    ] {
+        let mut test = cargo(&["test"]);
+        test.args(target_of_test)
+            .args(["--", "--nocapture", "every_planted_bug_is_caught"])
+            .env("RUSTFLAGS", "--cfg belay_planted")
+            .env("CARGO_TARGET_DIR", target("planted"));
+        step::run(step, &mut test)?;
+    }
+    Ok(())
 }
 
 /// A library that people build on pulls in little.

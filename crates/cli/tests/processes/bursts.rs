@@ -134,14 +134,43 @@ fn orderly_close_a_slow_reader_gets_every_answer_after_the_end_of_input() {
     }
 }
 
+/// The oracle is worth something: it finds what was planted in a real server.
+#[cfg(belay_planted)]
+#[test]
+fn every_planted_bug_is_caught_at_the_wire() {
+    for (bug, what) in [
+        ("RefusalDropped", "echo"),
+        ("RefusedTwice", "echo"),
+        ("PanicAnswersNobody", "panic"),
+    ] {
+        for mode in MODES {
+            let server = Server::with_env("BELAY_PLANTED", bug);
+            let found = burst_to(server, mode, 3000, what, Writes::Once, Reads::AtOnce).check();
+            println!("{bug}, {mode:?}: {found:?}");
+            assert!(found.is_err(), "{bug} was not caught");
+        }
+    }
+}
+
 /// Sends a burst to a server, closes its input, and reads to the end.
 fn burst(mode: Mode, count: usize, what: &str, writes: Writes, reads: Reads) -> Transcript {
-    let mut server = Server::start();
+    burst_to(Server::start(), mode, count, what, writes, reads)
+}
+
+fn burst_to(
+    mut server: Server,
+    mode: Mode,
+    count: usize,
+    what: &str,
+    writes: Writes,
+    reads: Reads,
+) -> Transcript {
     let mut transcript = Transcript::default();
     let mut lines = opening(mode);
     lines.extend((1..=count).map(|id| {
         let request = match what {
             "echo" => request(mode, id, "tools/call", echo("hi")),
+            "panic" => request(mode, id, "tools/call", json!({ "name": "panic" })),
             method => request(mode, id, method, json!({})),
         };
         request.to_string()
@@ -215,12 +244,18 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        let child = Command::new(BELAY)
-            .arg("serve")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::of(&mut Command::new(BELAY))
+    }
+
+    #[cfg(belay_planted)]
+    fn with_env(name: &str, value: &str) -> Self {
+        let mut command = Command::new(BELAY);
+        Self::of(command.env(name, value).stderr(Stdio::null()))
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let command = command.arg("serve").stdin(Stdio::piped());
+        let child = command.stdout(Stdio::piped()).spawn().unwrap();
         Self { child }
     }
 

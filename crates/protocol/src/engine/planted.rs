@@ -2,7 +2,8 @@
 //! means something: each suite must catch them.
 //!
 //! They exist only under `--cfg belay_planted`. In every other build [`planted`] is `false` at
-//! compile time, and nothing of this is left.
+//! compile time, and nothing of this is left. A test of the engine plants one in its own thread; a
+//! test with real processes names one in `BELAY_PLANTED`.
 
 /// What can be planted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,8 +36,15 @@ pub(super) const fn planted(_: Bug) -> bool {
 
 #[cfg(belay_planted)]
 pub(super) fn planted(bug: Bug) -> bool {
-    PLANTED.get() == Some(bug)
+    PLANTED.get() == Some(bug) || *IN_PROCESS == Some(bug)
 }
+
+#[cfg(belay_planted)]
+static IN_PROCESS: std::sync::LazyLock<Option<Bug>> = std::sync::LazyLock::new(|| {
+    let named = std::env::var("BELAY_PLANTED").ok()?;
+    let bug = Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == named);
+    Some(bug.unwrap_or_else(|| panic!("there is no planted bug {named}")))
+});
 
 #[cfg(belay_planted)]
 thread_local! {
