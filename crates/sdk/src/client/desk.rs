@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use belay_protocol::jsonrpc::RawJson;
+#[cfg(any(feature = "validate", test))]
+use belay_protocol::types::CallTool;
 use belay_protocol::types::meta_key::{BAGGAGE, LOG_LEVEL, TRACEPARENT, TRACESTATE};
-use belay_protocol::types::{CallTool, ListTools, Request as _, error_code};
+use belay_protocol::types::{ListTools, Request as _, error_code};
 #[cfg(feature = "http")]
 use serde_json::{Map, Value};
 
