@@ -1,6 +1,6 @@
 //! Legacy sessions.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use belay::Principal;
 use belay::http::Endpoint;
@@ -149,6 +149,35 @@ async fn bounded_one_session_too_many_is_told_when_to_come_back() {
     assert_eq!(first.answer().await.status, 204);
     third.post(&hello).await;
     assert_eq!(third.answer().await.status, 200);
+}
+
+/// Those that only said hello make room, a second after they did; those that are used stay.
+#[tokio::test]
+async fn bounded_a_flood_of_hellos_ends_no_session_that_is_used() {
+    let server = Running::with(|it| it.sessions(3)).await;
+    let mut honest = server.session("2025-11-25").await;
+    honest.call(1, "echo", json!({ "text": "hi" })).await;
+    assert_eq!(honest.answer().await.status, 200);
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let start = Instant::now();
+    let mut opened = 0;
+    while opened < 6 {
+        let mut flood = server.raw().await;
+        flood.post(&hello).await;
+        match flood.answer().await.status {
+            200 => opened += 1,
+            503 => assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "{opened} were opened"
+            ),
+            status => panic!("{status}"),
+        }
+    }
+    assert_eq!(server.listening.service().sessions(), 3);
+    let mut honest = server.beside(&honest).await;
+    honest.call(2, "echo", json!({ "text": "hi" })).await;
+    assert_eq!(honest.answer().await.status, 200);
 }
 
 #[tokio::test]

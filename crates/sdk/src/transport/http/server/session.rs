@@ -8,11 +8,11 @@
 //! A stream that breaks is no cancellation: its request lives on for the resume window. Then it is
 //! cancelled, and so is everything when the session is over.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use belay_protocol::engine::{ExchangeId, LossKind};
@@ -67,6 +67,8 @@ impl fmt::Debug for SessionId {
 #[derive(Default)]
 pub(super) struct Sessions {
     open: Mutex<HashMap<SessionId, Arc<Session>>>,
+    /// Those that may never have been used, oldest first.
+    unused: Mutex<VecDeque<Weak<Session>>>,
 }
 
 /// One of them.
@@ -86,6 +88,9 @@ pub(super) struct Session {
 /// A session that was opened and never used is over after this.
 const HELLO_ONLY: Duration = Duration::from_secs(30);
 
+/// And it can make room for another after this.
+const HELLO_GRACE: Duration = Duration::from_secs(1);
+
 impl Sessions {
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
@@ -95,13 +100,26 @@ impl Sessions {
         self.lock().len()
     }
 
-    /// Ends the session that was not used for longest, if that is a while.
+    /// Ends the oldest session that was opened and never used: a flood of them must not end those
+    /// that are used. Each is looked at once, however many there are.
     fn make_room(&self, shared: &Shared) {
-        let idle = self.all().into_iter().filter(|session| !session.is_busy());
-        let oldest = idle.min_by_key(|session| *session.used());
-        if let Some(oldest) = oldest.filter(|it| it.used().elapsed() >= HELLO_ONLY) {
-            oldest.end(shared);
+        let mut unused = self.unused();
+        while let Some(oldest) = unused.front() {
+            let session = oldest.upgrade().filter(|session| session.is_unused());
+            match session {
+                // Its client may be about to use it.
+                Some(session) if session.used().elapsed() < HELLO_GRACE => return,
+                Some(session) => {
+                    unused.pop_front();
+                    return session.end(shared);
+                }
+                None => unused.pop_front(),
+            };
         }
+    }
+
+    fn unused(&self) -> MutexGuard<'_, VecDeque<Weak<Session>>> {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
@@ -155,6 +173,16 @@ pub(super) async fn open(
             served: AtomicUsize::new(0),
         });
         open.insert(id, session.clone());
+        drop(open);
+        let mut unused = shared.sessions.unused();
+        // What was used or is over since, at the front, is not needed any more.
+        while unused
+            .front()
+            .is_some_and(|it| it.upgrade().is_none_or(|it| !it.is_unused()))
+        {
+            unused.pop_front();
+        }
+        unused.push_back(Arc::downgrade(&session));
         session
     };
     let living = Living {
@@ -320,6 +348,11 @@ impl Session {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether nothing was posted to it but what opened it.
+    fn is_unused(&self) -> bool {
+        self.served.load(Ordering::Relaxed) <= 1
+    }
+
     /// Whether somebody is there, or something is worked on.
     fn is_busy(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0 || !self.link.reached(Until::Idle)
@@ -329,9 +362,9 @@ impl Session {
     async fn forgotten(&self, span: Duration) {
         loop {
             // Whoever only says hello is forgotten sooner.
-            let span = match self.served.load(Ordering::Relaxed) {
-                0 | 1 => span.min(HELLO_ONLY),
-                _ => span,
+            let span = match self.is_unused() {
+                true => span.min(HELLO_ONLY),
+                false => span,
             };
             let until = *self.used() + span;
             tokio::time::sleep_until(until).await;
