@@ -33,8 +33,7 @@ enum Admission {
 impl Engine {
     /// A request from the peer. It begins here, or is refused here.
     pub(super) fn handle_request(&mut self, now: Time, exchange: ExchangeId, request: Request) {
-        if self.config.role() == Role::Client && self.handshake.is_modern() {
-            // 2026-07-28, basic/transports: a server must not ask, a client must not answer.
+        if self.must_not_answer() {
             self.requests.ledger.ignored_requests += 1;
             return self.requests.refuse_serving(End::Rejected);
         }
@@ -73,16 +72,35 @@ impl Engine {
                 self.requests.refuse_serving(End::Cancelled);
                 self.mark_closing(exchange, Closing::Silent);
             }
-            Err(error) => {
-                self.requests.refuse_serving(End::Rejected);
-                let code = error.code;
-                let bytes = frame::answer(&request.id, &Err(error));
-                if planted(Bug::RefusedTwice) {
-                    self.refuse(now, exchange, bytes.clone(), code);
-                }
-                self.refuse(now, exchange, bytes, code);
-            }
+            Err(error) => self.refuse_request(now, exchange, &request, error),
         }
+    }
+
+    /// A request from the peer that there is no room for: it is refused at once (**bounded**).
+    pub fn refuse_request(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        request: &Request,
+        error: ErrorObject,
+    ) {
+        self.requests.refuse_serving(End::Rejected);
+        if self.must_not_answer() {
+            self.requests.ledger.ignored_requests += 1;
+            return;
+        }
+        let code = error.code;
+        let bytes = frame::answer(&request.id, &Err(error));
+        if planted(Bug::RefusedTwice) {
+            self.refuse(now, exchange, bytes.clone(), code);
+        }
+        self.refuse(now, exchange, bytes, code);
+        self.settle(now);
+    }
+
+    /// 2026-07-28, basic/transports: a server must not ask, a client must not answer.
+    fn must_not_answer(&self) -> bool {
+        self.config.role() == Role::Client && self.handshake.is_modern()
     }
 
     fn admit(&mut self, exchange: ExchangeId, request: &Request) -> Result<Admission, ErrorObject> {

@@ -226,6 +226,10 @@ pub struct Limits {
     /// Cancels remembered for requests that have not come yet, and as many requests that are over.
     /// Servers on legacy HTTP and on event streams only.
     pub early_cancels: usize,
+    /// Bytes that the peer can make a server keep on one connection: requests until they are over,
+    /// and what the peer has subscribed to. Whoever reads sees to it. On HTTP, where clients come
+    /// and go, the server has one such limit for all of them.
+    pub kept_bytes: usize,
 }
 
 impl Default for Limits {
@@ -241,6 +245,7 @@ impl Default for Limits {
             received_bytes: 16 << 20,
             depth: 64,
             early_cancels: 64,
+            kept_bytes: 64 << 20,
         }
     }
 }

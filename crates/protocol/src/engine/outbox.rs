@@ -229,6 +229,15 @@ impl Engine {
         }
     }
 
+    /// Bytes of all frames that wait to be written, on every exchange: what the peer makes us keep
+    /// by not reading. Those whose write has begun are with the transport.
+    pub fn output_bytes(&self) -> usize {
+        let queues = self.exchanges.iter().map(|(_, exchange)| &exchange.queue);
+        queues
+            .map(|queue| queue.ordinary_bytes() + queue.answer_bytes())
+            .sum()
+    }
+
     fn queued_bytes(&self, exchange: ExchangeId) -> usize {
         let exchange = self.exchanges.get(exchange);
         exchange.map_or(0, |exchange| exchange.queue.ordinary_bytes())

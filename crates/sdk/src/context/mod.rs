@@ -255,8 +255,8 @@ impl Context {
 
     /// What the client makes us keep is weighed against this.
     #[cfg(feature = "server")]
-    pub(crate) fn budget(&self) -> &Arc<crate::driver::Budget> {
-        self.inner.link.budget()
+    pub(crate) fn peer(&self) -> &Arc<crate::driver::Peer> {
+        self.inner.link.peer()
     }
 
     /// What keeps the handler counted. A blocking one takes it along to its thread.

@@ -9,11 +9,11 @@ use std::sync::{Arc, OnceLock, Weak};
 use belay_protocol::engine::{Incoming, RequestKey, StopCause};
 use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
 use belay_protocol::types::error_code;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::{Link, StopToken};
+use super::{Link, Permit, Pool, StopToken};
 
 /// What a handler answers.
 pub(crate) type Answer = Result<RawJson, ErrorObject>;
@@ -65,8 +65,11 @@ pub(super) struct Running {
     blocks: bool,
     /// What it takes to run, given back when it is gone; or, if it blocks, when it is dropped: what
     /// cannot be stopped must not keep others from starting.
-    admitted: Vec<OwnedSemaphorePermit>,
+    admitted: Admitted,
 }
+
+/// The places that a handler has: its peer's, and its connection's.
+type Admitted = (Option<Permit>, Option<OwnedSemaphorePermit>);
 
 /// As long as this exists, so does the handler. When it goes, the engine is told.
 pub(crate) struct Presence {
@@ -75,7 +78,7 @@ pub(crate) struct Presence {
     /// Given back when it is gone.
     permit: OnceLock<OwnedSemaphorePermit>,
     /// The same for the thread of one that blocks.
-    thread: OnceLock<OwnedSemaphorePermit>,
+    thread: OnceLock<Permit>,
 }
 
 impl Presence {
@@ -86,7 +89,7 @@ impl Presence {
     /// From now on it is a thread of its own, if there may be one more. It counts as one until it is
     /// gone.
     pub(crate) fn blocks(&self) -> bool {
-        let Ok(thread) = self.link.blocking.clone().try_acquire_owned() else {
+        let Some(thread) = self.link.peer.take(Pool::Blocking, 1) else {
             return false;
         };
         let _ = self.thread.set(thread);
@@ -121,7 +124,7 @@ impl Link {
     /// Starts a handler.
     pub(super) fn start(self: &Arc<Self>, app: &Arc<dyn App>, incoming: Incoming) {
         let key = incoming.key;
-        let Some(admitted) = self.pass_gates(&incoming) else {
+        let Some(admitted) = self.admit(&incoming) else {
             let problem = "overloaded: too many requests of this kind; send it again later";
             let error = ErrorObject::new(error_code::OVERLOADED, problem);
             return self.tell(|engine, now| engine.respond(now, key, Err(error)));
@@ -154,7 +157,7 @@ impl Link {
         let task = self.tasks.spawn(async move {
             let handled = fence(move || app.handle(request)).await;
             match handled {
-                Ok(answer) => link.tell(|engine, now| engine.respond(now, key, answer)),
+                Ok(answer) => link.respond(key, answer),
                 Err(panic) => {
                     let panic = message(&*panic);
                     tracing::error!(%method, panic, "a handler panicked (panic-fence)");
@@ -169,12 +172,16 @@ impl Link {
     }
 
     /// Whether one handler more may run; with what it has to give back.
-    fn pass_gates(&self, incoming: &Incoming) -> Option<Vec<OwnedSemaphorePermit>> {
-        let pass = |gate: &Arc<Semaphore>| gate.clone().try_acquire_owned().ok();
-        match incoming.is_listen() {
-            true => self.listens.iter().map(pass).collect(),
-            false => self.gates.iter().map(pass).collect(),
+    fn admit(&self, incoming: &Incoming) -> Option<Admitted> {
+        if incoming.is_listen() {
+            return Some((Some(self.peer.take(Pool::Listens, 1)?), None));
         }
+        let peer = self.peer.take(Pool::Handlers, 1)?;
+        let connection = match &self.connection {
+            Some(connection) => Some(connection.clone().try_acquire_owned().ok()?),
+            None => None,
+        };
+        Some((Some(peer), connection))
     }
 
     /// Fires a handler's token.
@@ -197,7 +204,7 @@ impl Link {
     /// Drops a handler's future at its next await.
     pub(super) fn abort(&self, key: RequestKey) {
         let mut state = self.lock();
-        let mut given_back = Vec::new();
+        let mut given_back = Admitted::default();
         let task = state.running.get_mut(&key).and_then(|running| {
             if !std::mem::replace(&mut running.overrun, true) {
                 self.stats.overruns(true);

@@ -6,12 +6,12 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use belay_protocol::framing::{LineDecoder, Oversize};
+use belay_protocol::framing::LineDecoder;
 use belay_protocol::jsonrpc::{self, DecodeError, Message};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use super::{LINK, Link, fenced};
+use super::{LINK, Link, Peer, Pool, fenced};
 
 /// So many buffers go into one system call.
 const SLICES: usize = 64;
@@ -73,6 +73,13 @@ pub(super) enum Moved {
     ReadFailed(io::Error),
     /// Writing failed.
     WriteFailed(io::Error),
+}
+
+/// What was read.
+pub(super) struct Incoming {
+    pub(super) message: Result<Message, DecodeError>,
+    /// Whether there is room to keep it.
+    pub(super) fits: bool,
 }
 
 impl<R, W> Io<R, W>
@@ -165,13 +172,23 @@ where
         self.backlog = true;
     }
 
-    /// The next message that was read.
-    pub(super) fn next_message(&mut self) -> Option<Result<Message, DecodeError>> {
-        let line = self.lines.next_line()?;
-        if let Ok(line) = &line {
-            self.show(Passed::In, line);
-        }
-        Some(decode(line, self.depth))
+    /// The next message that was read. It is weighed until nobody keeps any part of it.
+    pub(super) fn next_message(&mut self, peer: &Arc<Peer>) -> Option<Incoming> {
+        let line = match self.lines.next_line()? {
+            Ok(line) => line,
+            Err(oversize) => {
+                let message = Err(oversize.into());
+                return Some(Incoming {
+                    message,
+                    fits: true,
+                });
+            }
+        };
+        self.show(Passed::In, &line);
+        let mut weight = peer.begin(Pool::Bytes);
+        let fits = weight.resize(0, line.len());
+        let message = jsonrpc::decode(&weight.attach(line), self.depth);
+        Some(Incoming { message, fits })
     }
 
     fn show(&self, way: Passed, frame: &[u8]) {
@@ -291,12 +308,5 @@ impl Partial {
                 more - 1
             }
         }
-    }
-}
-
-fn decode(line: Result<Bytes, Oversize>, depth: usize) -> Result<Message, DecodeError> {
-    match line {
-        Ok(line) => jsonrpc::decode(&line, depth),
-        Err(oversize) => Err(oversize.into()),
     }
 }

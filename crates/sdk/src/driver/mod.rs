@@ -8,14 +8,14 @@
 //! All tasks are spawned through one tracker. The engine decides when a handler stops; here its
 //! token is fired and its future dropped.
 
-#[cfg(feature = "server")]
-mod budget;
 mod dispatch;
 mod handlers;
 mod ids;
 mod io;
+mod output;
 mod ports;
 mod run;
+mod shares;
 mod stats;
 mod stop;
 
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use belay_protocol::engine::{
     Ask, CallId, Config, Connected, Engine, ExchangeId, Ledger, Loss, LossKind, Mode, Outcome,
-    Rejection, RequestKey, Sent, Shutdown, Time,
+    RequestKey, Role, Sent, Shutdown, Time, Wire,
 };
 use belay_protocol::jsonrpc::{Notification, RawJson};
 use belay_protocol::types::{ProgressParams, ProtocolVersion};
@@ -33,10 +33,6 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-#[cfg(all(feature = "server", test))]
-pub(crate) use budget::FREE;
-#[cfg(feature = "server")]
-pub(crate) use budget::{Budget, Weight};
 pub use handlers::LayerFuture;
 pub(crate) use handlers::{
     Answer, App, BoxFuture, Notified, Presence, Request, fence, fenced, pass_on,
@@ -45,6 +41,9 @@ pub use io::Passed;
 pub(crate) use io::Tap;
 pub(crate) use ports::{Carried, Turn};
 pub(crate) use run::{Driven, Ends, Process, Until, launch, turn, turn_with};
+#[cfg(all(feature = "server", test))]
+pub(crate) use shares::FREE;
+pub(crate) use shares::{Peer, Permit, Pool, Pools};
 pub(crate) use stats::{BUCKETS, CAUSES, Stats};
 pub(crate) use stop::StopToken;
 
@@ -52,10 +51,6 @@ use crate::Principal;
 use handlers::Running;
 use ids::IdMap;
 use ports::Port;
-
-/// A link by itself keeps so many bytes of what the other side wants remembered.
-#[cfg(feature = "server")]
-const KEPT: usize = 64 << 20;
 
 pub(crate) const LINK: ExchangeId = ExchangeId::LINK;
 
@@ -88,15 +83,13 @@ pub(crate) struct Link {
     closing: Notify,
     /// Every task of this link but the driver's own.
     tasks: TaskTracker,
-    /// How many handlers there may be, beyond the engine's own limit.
-    gates: Vec<Arc<Semaphore>>,
-    /// How many listens there may be, beyond the engine's own limit.
-    listens: Option<Arc<Semaphore>>,
-    /// How many blocking handlers there may be.
-    blocking: Arc<Semaphore>,
-    /// What the other side makes us keep is weighed against this.
-    #[cfg(feature = "server")]
-    budget: Arc<Budget>,
+    /// Whose it is: what it takes is taken from this peer's shares.
+    peer: Arc<Peer>,
+    /// Whether what waits to be written counts as well.
+    weighs_output: bool,
+    /// How many handlers there may be on the connection that it is served on, beyond the engine's
+    /// own limit.
+    connection: Option<Arc<Semaphore>>,
     stats: Arc<Stats>,
     principal: Option<Principal>,
     origin: Instant,
@@ -107,15 +100,10 @@ pub(crate) struct Link {
 pub(crate) struct Surroundings {
     /// What counts its tasks.
     pub(crate) tasks: TaskTracker,
-    /// What limits its handlers.
-    pub(crate) gates: Vec<Arc<Semaphore>>,
-    /// What limits its listens.
-    pub(crate) listens: Option<Arc<Semaphore>>,
-    /// What limits its blocking handlers; by default it has a limit of its own.
-    pub(crate) blocking: Option<Arc<Semaphore>>,
-    /// What limits the bytes that it keeps; by default it has a limit of its own.
-    #[cfg(feature = "server")]
-    pub(crate) budget: Option<Arc<Budget>>,
+    /// Whose it is; by default it has limits of its own.
+    pub(crate) peer: Option<Arc<Peer>>,
+    /// What limits the handlers of one connection.
+    pub(crate) connection: Option<Arc<Semaphore>>,
     /// What counts how handlers were stopped.
     pub(crate) stats: Arc<Stats>,
     /// Who is at the other end, if that is known.
@@ -138,6 +126,8 @@ struct State {
     /// All ports know that the engine is closed.
     ports_told: bool,
     unopened: Vec<ExchangeId>,
+    /// What waits to be written, where it is weighed.
+    output: Option<Permit>,
 }
 
 /// Whoever waits for the end of a call.
@@ -154,8 +144,9 @@ impl Link {
     /// One of many links of a server.
     pub(crate) fn within(config: impl Into<Arc<Config>>, surroundings: Surroundings) -> Arc<Self> {
         let config = config.into();
-        let own = || Arc::new(Semaphore::new(config.limits.blocking));
-        let blocking = surroundings.blocking.unwrap_or_else(own);
+        let peer = surroundings.peer.unwrap_or_else(|| own_peer(&config));
+        // A pipe waits, and what is said on it is bounded by the engine.
+        let weighs_output = config.role() == Role::Server && config.wire != Wire::Pipe;
         Arc::new(Self {
             state: Mutex::new(State {
                 engine: Engine::new(config),
@@ -166,17 +157,16 @@ impl Link {
                 last_carrier: 0,
                 ports_told: false,
                 unopened: Vec::new(),
+                output: weighs_output.then(|| peer.begin(Pool::Bytes)),
             }),
             wake: Notify::new(),
             room: Notify::new(),
             closed: OnceLock::new(),
             closing: Notify::new(),
             tasks: surroundings.tasks,
-            gates: surroundings.gates,
-            listens: surroundings.listens,
-            blocking,
-            #[cfg(feature = "server")]
-            budget: surroundings.budget.unwrap_or_else(|| Budget::new(KEPT)),
+            peer,
+            weighs_output,
+            connection: surroundings.connection,
             stats: surroundings.stats,
             principal: surroundings.principal,
             origin: Instant::now(),
@@ -263,53 +253,6 @@ impl Link {
         let waiter = self.lock().waiters.remove(&call);
         self.cancel(call, None);
         drop(waiter);
-    }
-
-    /// Tells the peer something, waiting for room if there is none.
-    pub(crate) async fn notify(
-        &self,
-        serves: Option<RequestKey>,
-        method: &str,
-        params: Option<&RawJson>,
-    ) -> Result<(), Rejection> {
-        self.when_there_is_room(|engine, now| engine.notify(now, serves, method, params))
-            .await
-    }
-
-    /// Tells how far a request has come, waiting for room if there is none.
-    pub(crate) async fn progress(
-        &self,
-        key: RequestKey,
-        progress: f64,
-        total: Option<f64>,
-        message: Option<&str>,
-    ) -> Result<(), Rejection> {
-        self.when_there_is_room(|engine, now| engine.progress(now, key, progress, total, message))
-            .await
-    }
-
-    /// The same, if there is room.
-    pub(crate) fn progress_now(
-        &self,
-        key: RequestKey,
-        progress: f64,
-        total: Option<f64>,
-        message: Option<&str>,
-    ) -> Result<(), Rejection> {
-        self.tell(|engine, now| engine.progress(now, key, progress, total, message))
-    }
-
-    async fn when_there_is_room(
-        &self,
-        mut say: impl FnMut(&mut Engine, Time) -> Result<(), Rejection>,
-    ) -> Result<(), Rejection> {
-        loop {
-            let room = self.room.notified();
-            match self.tell(&mut say) {
-                Err(Rejection::QueueFull { .. }) => room.await,
-                said => return said,
-            }
-        }
     }
 
     /// Runs a task that belongs to this link.
@@ -402,10 +345,9 @@ impl Link {
         self.principal.as_ref()
     }
 
-    /// What the other side makes us keep is weighed against this.
-    #[cfg(feature = "server")]
-    pub(crate) fn budget(&self) -> &Arc<Budget> {
-        &self.budget
+    /// Whose it is, for what the other side makes us keep.
+    pub(crate) fn peer(&self) -> &Arc<Peer> {
+        &self.peer
     }
 
     /// The tracker that counts the tasks of this link.
@@ -444,4 +386,16 @@ impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Link")
     }
+}
+
+/// The pools of a link that shares them with nobody. How many handlers and listens there may be, its
+/// engine knows.
+fn own_peer(config: &Config) -> Arc<Peer> {
+    let limits = &config.limits;
+    let pools = Pools::new(|pool| match pool {
+        Pool::Bytes => limits.kept_bytes,
+        Pool::Blocking => limits.blocking,
+        Pool::Handlers | Pool::Listens | Pool::Sessions | Pool::Connections => usize::MAX,
+    });
+    pools.only_peer()
 }

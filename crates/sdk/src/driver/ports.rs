@@ -11,6 +11,8 @@ use belay_protocol::engine::{Closing, ExchangeId, Loss, LossKind, Role, Transmit
 use belay_protocol::jsonrpc::{DecodeError, Message};
 use bytes::Bytes;
 
+#[cfg(feature = "server")]
+use super::Pool;
 use super::{Link, State};
 
 /// One open exchange.
@@ -68,6 +70,7 @@ impl State {
             }
         }
         self.tell_all_ports();
+        self.weigh_output();
         first
     }
 
@@ -368,6 +371,14 @@ impl Carried {
         // Whoever takes over does so before they look, so that a look is enough.
         let carried = self.link.lock().is_carried_by(self);
         carried.then(|| act(&self.link))
+    }
+
+    /// A frame that was taken, weighed for as long as the peer does not read it.
+    #[cfg(feature = "server")]
+    pub(crate) fn weighed(&self, frame: Bytes) -> Bytes {
+        let mut permit = self.link.peer.begin(Pool::Bytes);
+        permit.weigh(frame.len());
+        permit.attach(frame)
     }
 
     /// What was taken last has left.

@@ -8,12 +8,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use belay_protocol::engine::{Loss, LossKind};
+use belay_protocol::jsonrpc::{ErrorObject, Message};
+use belay_protocol::types::error_code;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::io::{Io, Moved, Tap};
+use super::io::{Incoming, Io, Moved, Tap};
 use super::{App, BoxFuture, LINK, Link};
 
 /// After the pipe has ended, the exit of the process behind it is waited for so long: it says more
@@ -248,12 +250,17 @@ impl Link {
     {
         let now = self.now();
         // Decoding takes its time, so it is done outside the lock.
-        while let Some(message) = io.next_message() {
+        while let Some(Incoming { message, fits }) = io.next_message(&self.peer) {
             if let Err(error) = &message {
                 tracing::debug!(%error, "a message was malformed (smallest-scope)");
             }
             let mut state = self.lock();
             match message {
+                Ok(Message::Request(request)) if !fits => {
+                    let problem = "overloaded: too much is being worked on; send it again later";
+                    let error = ErrorObject::new(error_code::OVERLOADED, problem);
+                    state.engine.refuse_request(now, LINK, &request, error);
+                }
                 Ok(message) => state.engine.handle_message(now, LINK, message),
                 Err(error) => state.engine.handle_malformed(now, LINK, &error),
             }

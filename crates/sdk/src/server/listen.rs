@@ -22,7 +22,7 @@ pub(super) async fn listen(service: &Service, cx: &Context) -> Answer {
     meta.set(meta_key::SUBSCRIPTION_ID, cx.id())
         .map_err(internal)?;
     let meta = RawJson::encode(&meta).map_err(internal)?;
-    let mailbox = Mailbox::for_filter(&filter, cx.budget()).map_err(|_| {
+    let mailbox = Mailbox::for_filter(&filter, cx.peer()).map_err(|_| {
         let problem = "overloaded: too much is remembered; send it again later";
         ErrorObject::new(error_code::OVERLOADED, problem)
     })?;

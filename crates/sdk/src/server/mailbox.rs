@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use belay_protocol::types::modern::SubscriptionFilter;
 use tokio::sync::Notify;
 
-use crate::driver::{Budget, Weight};
+use crate::driver::{Peer, Permit, Pool};
 
 /// What changed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -39,7 +39,7 @@ struct Inner {
     uris: HashSet<String>,
     /// Bytes of the URIs.
     bytes: usize,
-    weight: Option<Weight>,
+    weight: Option<Permit>,
     waiting: VecDeque<News>,
 }
 
@@ -54,10 +54,7 @@ pub(super) enum Full {
 
 impl Mailbox {
     /// For what a filter names, if there is room for that.
-    pub(super) fn for_filter(
-        filter: &SubscriptionFilter,
-        budget: &Arc<Budget>,
-    ) -> Result<Self, Full> {
+    pub(super) fn for_filter(filter: &SubscriptionFilter, peer: &Arc<Peer>) -> Result<Self, Full> {
         let mailbox = Self::default();
         {
             let mut inner = mailbox.lock();
@@ -72,7 +69,7 @@ impl Mailbox {
             inner.lists = wanted.map(|(_, list)| list).collect();
         }
         for uri in filter.uris() {
-            mailbox.subscribe(uri, usize::MAX, budget)?;
+            mailbox.subscribe(uri, usize::MAX, peer)?;
         }
         Ok(mailbox)
     }
@@ -89,12 +86,7 @@ impl Mailbox {
     }
 
     /// Also wants to know of this resource, unless that makes too many, or too much.
-    pub(super) fn subscribe(
-        &self,
-        uri: &str,
-        most: usize,
-        budget: &Arc<Budget>,
-    ) -> Result<(), Full> {
+    pub(super) fn subscribe(&self, uri: &str, most: usize, peer: &Arc<Peer>) -> Result<(), Full> {
         let mut inner = self.lock();
         if inner.uris.contains(uri) {
             return Ok(());
@@ -103,7 +95,7 @@ impl Mailbox {
             return Err(Full::Many);
         }
         let (before, after) = (inner.bytes, inner.bytes + uri.len());
-        let weight = inner.weight.get_or_insert_with(|| budget.begin());
+        let weight = inner.weight.get_or_insert_with(|| peer.begin(Pool::Bytes));
         if !weight.resize(before, after) {
             return Err(Full::Long);
         }
@@ -165,11 +157,12 @@ impl Mailbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::Pools;
 
     #[test]
     fn news_wait_once_in_the_order_of_their_first_time() {
         let filter = SubscriptionFilter::new().tools().resource("file:///a");
-        let mailbox = Mailbox::for_filter(&filter, &Budget::new(0)).unwrap();
+        let mailbox = Mailbox::for_filter(&filter, &Pools::new(|_| 0).only_peer()).unwrap();
         let updated = News::Updated("file:///a".into());
         for news in [&updated, &News::Listed(List::Tools), &updated] {
             mailbox.put(news);
@@ -187,23 +180,26 @@ mod tests {
     #[test]
     fn bounded_subscriptions_are_counted_and_weighed_and_end() {
         let mailbox = Mailbox::for_lists();
-        let budget = Budget::new(100);
-        assert_eq!(mailbox.subscribe("a", 1, &budget), Ok(()));
-        assert_eq!(mailbox.subscribe("a", 1, &budget), Ok(()));
-        assert_eq!(mailbox.subscribe("b", 1, &budget), Err(Full::Many));
+        let peer = Pools::new(|_| 100).only_peer();
+        assert_eq!(mailbox.subscribe("a", 1, &peer), Ok(()));
+        assert_eq!(mailbox.subscribe("a", 1, &peer), Ok(()));
+        assert_eq!(mailbox.subscribe("b", 1, &peer), Err(Full::Many));
         assert!(mailbox.put(&News::Updated("a".into())));
         mailbox.unsubscribe("a");
         assert_eq!(mailbox.take(), None);
         assert!(!mailbox.put(&News::Updated("a".into())));
 
         let long = "x".repeat(crate::driver::FREE);
-        assert_eq!(mailbox.subscribe(&long, 9, &budget), Ok(()));
+        assert_eq!(mailbox.subscribe(&long, 9, &peer), Ok(()));
         let longer = "y".repeat(101);
-        assert_eq!(mailbox.subscribe(&longer, 9, &budget), Err(Full::Long));
+        assert_eq!(mailbox.subscribe(&longer, 9, &peer), Err(Full::Long));
         assert!(!mailbox.put(&News::Updated(longer.clone())));
         mailbox.unsubscribe(&long);
-        assert_eq!(mailbox.subscribe(&longer, 9, &budget), Ok(()));
+        assert_eq!(mailbox.subscribe(&longer, 9, &peer), Ok(()));
         drop(mailbox);
-        assert!(budget.begin().more(100), "all of it was given back");
+        assert!(
+            peer.could_take(Pool::Bytes, 100),
+            "all of it was given back"
+        );
     }
 }

@@ -11,7 +11,7 @@ use belay_protocol::types::{
 use tokio::runtime::Handle;
 
 use super::mailbox::{Full, List, Mailbox, News};
-use crate::driver::{Budget, Link};
+use crate::driver::{Link, Peer};
 
 /// What the client of one link wants.
 pub(crate) struct Standing {
@@ -43,13 +43,8 @@ impl Standing {
     }
 
     /// Wants to know of a resource, unless these are too many.
-    pub(super) fn subscribe(
-        &self,
-        uri: &str,
-        most: usize,
-        budget: &Arc<Budget>,
-    ) -> Result<(), Full> {
-        self.news.subscribe(uri, most, budget)
+    pub(super) fn subscribe(&self, uri: &str, most: usize, peer: &Arc<Peer>) -> Result<(), Full> {
+        self.news.subscribe(uri, most, peer)
     }
 
     pub(super) fn unsubscribe(&self, uri: &str) {

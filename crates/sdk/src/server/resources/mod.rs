@@ -187,7 +187,7 @@ impl Resources {
         }
         let standing = cx.standing();
         let subscribed = standing.map_or(Ok(()), |it| {
-            it.subscribe(&params.uri, SUBSCRIPTIONS, cx.budget())
+            it.subscribe(&params.uri, SUBSCRIPTIONS, cx.peer())
         });
         subscribed.map_err(|full| {
             let problem = match full {

@@ -467,7 +467,7 @@ async fn one_connection_too_many_waits_until_another_ends() {
 
 #[tokio::test]
 async fn bodies_that_are_read_at_once_have_a_limit_in_all() {
-    let server = Running::with(|it| it.kept_bytes(100_000)).await;
+    let server = Running::with(|it| it.kept_bytes(200_000)).await;
     let mut slow = server.raw().await;
     slow.bytes(
         b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::events::Numbering;
 use super::streams;
-use crate::driver::{Carried, Turn};
+use crate::driver::{Carried, Permit, Turn};
 
 /// What a server answers with.
 ///
@@ -118,6 +118,8 @@ pub(super) struct Events {
     carried: Option<Carried>,
     /// What goes out first: a greeting, or what was missed.
     first: std::vec::IntoIter<SseEvent>,
+    /// What that weighs.
+    first_weight: Option<Permit>,
     /// What is left of an event that goes out in parts.
     parts: Option<std::array::IntoIter<Bytes, 3>>,
     /// How events are numbered and kept, where a stream can be resumed.
@@ -133,6 +135,7 @@ impl Events {
         Self {
             carried: Some(carried),
             first: Vec::new().into_iter(),
+            first_weight: None,
             parts: None,
             numbering: None,
             keep_alive: KeepAlive::new(keep_alive),
@@ -145,6 +148,7 @@ impl Events {
         Self {
             carried: None,
             first: events.into_iter(),
+            first_weight: None,
             parts: None,
             numbering: None,
             keep_alive: KeepAlive::new(Duration::MAX),
@@ -155,6 +159,12 @@ impl Events {
     /// Says this first.
     pub(super) fn after(mut self, first: Vec<SseEvent>) -> Self {
         self.first = first.into_iter();
+        self
+    }
+
+    /// What it says first is weighed until it was taken.
+    pub(super) fn weighed(mut self, first_weight: Permit) -> Self {
+        self.first_weight = Some(first_weight);
         self
     }
 
@@ -176,6 +186,7 @@ impl Events {
         if let Some(first) = self.first.next() {
             return Poll::Ready(Some(self.begin(&first)));
         }
+        self.first_weight = None;
         let Some(carried) = &mut self.carried else {
             return Poll::Ready(None);
         };
@@ -194,7 +205,7 @@ impl Events {
                     self.keep_alive.rest();
                     let event = SseEvent {
                         id,
-                        ..SseEvent::message(frame)
+                        ..SseEvent::message(carried.weighed(frame))
                     };
                     return Poll::Ready(Some(self.begin(&event)));
                 }

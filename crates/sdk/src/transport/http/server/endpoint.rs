@@ -1,6 +1,7 @@
 //! What a server on HTTP is told before it begins.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,6 +69,7 @@ pub(super) struct Options {
     pub(super) write_stall: Duration,
     pub(super) connections: usize,
     pub(super) kept_bytes: usize,
+    pub(super) proxies: Vec<IpAddr>,
 }
 
 impl Endpoint {
@@ -101,6 +103,7 @@ impl Endpoint {
                 write_stall: Duration::from_secs(10),
                 connections: 16 << 10,
                 kept_bytes: 256 << 20,
+                proxies: Vec::new(),
             },
         }
     }
@@ -151,7 +154,8 @@ impl Endpoint {
         self
     }
 
-    /// How many legacy sessions there may be. One more is refused with 503.
+    /// How many legacy sessions and event streams there may be. One more is refused with 503, unless
+    /// a session that was opened and never used can make room for it.
     pub fn sessions(mut self, limit: usize) -> Self {
         self.options.sessions = limit;
         self
@@ -209,17 +213,42 @@ impl Endpoint {
         self
     }
 
-    /// How many bytes clients can make this server keep in all: the bodies of requests, from their
-    /// first byte until nobody needs them any more, and the URIs of resources that clients want to
-    /// hear of. 256 MiB by default; the first 8 KiB of each body, listen or session do not count. A
-    /// request that has no room is refused, with 503 or -31001.
+    /// How many bytes clients can make this server keep in all; 256 MiB by default. That is
+    ///
+    /// - the bodies of requests, from their first byte until nobody needs them any more;
+    /// - what was answered or said and is not read: what a handler says by the way waits for room,
+    ///   and an answer that finds none is dropped, for an error that says so;
+    /// - what is kept for legacy streams that break, a quarter of all, unless [`Endpoint::events`]
+    ///   says where else that is, and what is said again when they come back;
+    /// - what clients say of themselves, and the URIs of resources that they want to hear of.
+    ///
+    /// The first 8 KiB of each body, answer, listen or session do not count, so that small requests
+    /// pass whatever the others weigh. What has no room is refused, with 503 or -31001.
+    ///
+    /// No client may hold more of this, or of any other limit, than it leaves to the others: one
+    /// alone can have half of it, two a third each. A client is a [`Principal`](crate::Principal) if
+    /// there is one, else an address; see [`Endpoint::reverse_proxy`] for those that stand for many.
     pub fn kept_bytes(mut self, limit: usize) -> Self {
         self.options.kept_bytes = limit;
         self
     }
 
-    /// Where events are kept for legacy streams that break. In memory by default: 64 MiB in all,
-    /// each for as long as a stream may be resumed.
+    /// Requests from this address come from many clients: a reverse proxy is there. Then each of
+    /// its connections counts as a client when limits are shared out, and not all of them as one.
+    /// (That is so for connections from this machine itself in any case.)
+    ///
+    /// ```
+    /// # use belay::{Server, http::Endpoint};
+    /// let endpoint = Endpoint::new(Server::new("example", "1.0.0"))
+    ///     .reverse_proxy("10.0.0.1".parse().unwrap());
+    /// ```
+    pub fn reverse_proxy(mut self, address: IpAddr) -> Self {
+        self.options.proxies.push(address.to_canonical());
+        self
+    }
+
+    /// Where events are kept for legacy streams that break. In memory by default: a quarter of
+    /// [`Endpoint::kept_bytes`] in all, each for as long as a stream may be resumed.
     pub fn events(mut self, store: impl EventStore) -> Self {
         self.events = Some(Arc::new(store));
         self
@@ -230,11 +259,13 @@ impl Endpoint {
         HttpService::new(self.shared())
     }
 
-    pub(super) fn shared(self) -> Arc<Shared> {
+    pub(super) fn shared(mut self) -> Arc<Shared> {
         let window = self.server.resume_window();
         let events = self.events.unwrap_or_else(|| {
             let span = window.unwrap_or(Duration::MAX);
-            Arc::new(MemoryEvents::new(64 << 20, span))
+            let limit = self.options.kept_bytes / 4;
+            self.options.kept_bytes -= limit;
+            Arc::new(MemoryEvents::new(limit, span))
         });
         Shared::new(self.server, self.options, events)
     }

@@ -16,9 +16,9 @@ use super::body::{Body, Events};
 use super::exchange::{ended, stream};
 use super::refusal::Refusal;
 use super::session::SessionId;
-use super::shared::Shared;
+use super::shared::{Caller, Shared};
 use crate::Principal;
-use crate::driver::{Driven, Link, Until, turn};
+use crate::driver::{Driven, Link, Pool, Until, turn};
 
 pub(super) const STREAM: &str = "/sse";
 pub(super) const MESSAGES: &str = "/messages";
@@ -54,20 +54,18 @@ impl EventStreams {
 }
 
 /// GET: opens a connection. Its first event tells where to post.
-pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Result<Response<Body>, Refusal> {
-    let principal: Option<Principal> = parts.extensions.get().cloned();
-    let link = shared.event_stream_link(principal.clone());
-    let id = {
-        let mut open = shared.event_streams.lock();
-        if open.len() >= shared.options.sessions {
-            let problem = "too many streams are open; come back later";
-            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
-        }
-        let id = SessionId::random()?;
-        let link = link.clone();
-        open.insert(id.clone(), Open { link, principal });
-        id
+pub(super) fn open(shared: &Arc<Shared>, caller: &Caller) -> Result<Response<Body>, Refusal> {
+    let Some(place) = caller.peer.take(Pool::Sessions, 1) else {
+        let problem = "too many sessions are open; come back later";
+        return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
     };
+    let link = shared.event_stream_link(caller);
+    let id = SessionId::random()?;
+    let open = Open {
+        link: link.clone(),
+        principal: caller.principal.clone(),
+    };
+    shared.event_streams.lock().insert(id.clone(), open);
     let living = (Driven(link.clone()), shared.books.enter(&link));
     let app = shared.app.clone();
     shared.tasks.spawn(async move {
@@ -85,7 +83,7 @@ pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Result<Response<Body>
     };
     let events = Events::new(link.carry_link(), shared.options.keep_alive)
         .after(vec![endpoint])
-        .keeping((registered, shared.stream_opened()));
+        .keeping((registered, place, shared.stream_opened()));
     Ok(stream(events))
 }
 

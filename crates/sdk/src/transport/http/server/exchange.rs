@@ -77,6 +77,7 @@ pub(super) fn is_last(waiting: belay_protocol::engine::Waiting) -> bool {
 /// One message, and that is it.
 pub(super) fn answer(carried: &mut Carried, status: StatusCode) -> Option<Response<Body>> {
     let frame = carried.take()?;
+    let frame = carried.weighed(frame);
     carried.written();
     let mut response = Response::new(Body::full(frame));
     *response.status_mut() = status;

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -24,6 +24,7 @@ use super::connection::{Impatient, Version, recognise};
 use super::endpoint::{Endpoint, Options};
 use super::service::HttpService;
 use super::streams::Streams;
+use crate::driver::Pool;
 use crate::server::Server;
 
 /// After a shutdown, connections get so long to end by themselves.
@@ -200,7 +201,7 @@ impl Accepting {
                 next = next => next,
             };
             match accepted {
-                Ok((stream, _)) => self.begin(stream, place.ok()),
+                Ok((stream, address)) => self.begin(stream, address.ip(), place.ok()),
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_AGAIN).await;
@@ -216,9 +217,13 @@ impl Accepting {
         self.connections.wait().await;
     }
 
-    fn begin(&self, stream: TcpStream, place: Option<OwnedSemaphorePermit>) {
+    fn begin(&self, stream: TcpStream, address: IpAddr, place: Option<OwnedSemaphorePermit>) {
         let (stop, gone) = (self.stop.clone(), self.gone.child_token());
-        let service = self.service.on_connection();
+        let peer = self.service.shared().peers.from(address);
+        let Some(share) = peer.take(Pool::Connections, 1) else {
+            return tracing::debug!("a connection too many of one peer was closed (bounded)");
+        };
+        let service = self.service.on_connection(peer);
         let write_stall = service.shared().options.write_stall;
         let streams = Streams::new(self.connections.clone(), write_stall);
         prepare(&stream);
@@ -234,7 +239,7 @@ impl Accepting {
             carry(stream, service, stop, streams).await
         };
         self.connections.spawn(async move {
-            let _place = place;
+            let _place = (place, share);
             if let Some(Err(error)) = gone.run_until_cancelled(carrying).await {
                 tracing::debug!(%error, "a connection ended");
             }

@@ -5,7 +5,7 @@
 //!   streams   HTTP/2: the streams of one connection
 //!   service   which era a request is of: what the message says decides
 //!   door      who asks, under which name, with what kind of body
-//!   request_body   a POST's body, within its limits, weighed against the budget
+//!   request_body   a POST's body, within its limits, weighed against the client's share
 //!   cors      what browsers are told, so that pages can ask
 //!   exchange  modern: a POST by itself
 //!   session   legacy: POSTs, a GET stream, streams that are resumed
@@ -24,6 +24,7 @@ mod exchange;
 mod listener;
 mod metrics;
 mod patience;
+mod peers;
 mod refusal;
 mod request_body;
 mod said;

@@ -13,7 +13,7 @@ use http_body::Body;
 use tokio::time::{Instant, timeout_at};
 
 use super::refusal::Refusal;
-use crate::driver::{Budget, Weight};
+use crate::driver::{Peer, Permit, Pool};
 
 /// A body that has begun to wait has to bring this much in each such span, 1 KiB a second: one that
 /// does not keeps what it has taken from others.
@@ -24,7 +24,8 @@ const IN_EACH: Duration = Duration::from_secs(5);
 pub(super) struct Allowed<'a> {
     pub(super) bytes: usize,
     pub(super) within: Duration,
-    pub(super) budget: &'a Arc<Budget>,
+    /// Whose share it is weighed against.
+    pub(super) peer: &'a Arc<Peer>,
 }
 
 /// Reads a body, and counts while it does: nobody's word is taken for its length. What was read is
@@ -49,7 +50,7 @@ where
         limit,
         first: Bytes::new(),
         rest: BytesMut::new(),
-        weight: allowed.budget.begin(),
+        weight: allowed.peer.begin(Pool::Bytes),
     };
     // Most are there already, and a timer is not free: so it is set only if there is something to
     // wait for.
@@ -106,7 +107,7 @@ struct Read {
     /// Most come in one piece, which need not be copied.
     first: Bytes,
     rest: BytesMut,
-    weight: Weight,
+    weight: Permit,
 }
 
 impl Read {

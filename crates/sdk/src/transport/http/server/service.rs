@@ -22,9 +22,10 @@ use super::body::Body;
 use super::refusal::Refusal;
 use super::request_body::{self, Allowed};
 use super::said::{Kind, Said, check_modern, check_version, is_initialize};
-use super::shared::{Owner, Shared};
+use super::shared::{Caller, Owner, Shared};
 use super::{cors, door, event_stream, exchange, session};
 use crate::Principal;
+use crate::driver::Peer;
 
 /// A server as a service of hyper's or axum's: cheap to clone, and all clones are the same server.
 ///
@@ -42,6 +43,7 @@ pub struct HttpService {
 struct Connection {
     /// What limits its handlers.
     gate: Arc<Semaphore>,
+    peer: Arc<Peer>,
 }
 
 impl HttpService {
@@ -53,17 +55,30 @@ impl HttpService {
     }
 
     /// The same server, for one connection.
-    pub(super) fn on_connection(&self) -> Self {
+    pub(super) fn on_connection(&self, peer: Arc<Peer>) -> Self {
         let limit = self.shared().options.in_flight_per_connection;
         let gate = Arc::new(Semaphore::new(limit));
         Self {
             owner: self.owner.clone(),
-            connection: Some(Connection { gate }),
+            connection: Some(Connection { gate, peer }),
         }
     }
 
-    fn gate(&self) -> Option<&Arc<Semaphore>> {
-        self.connection.as_ref().map(|connection| &connection.gate)
+    /// Who makes a request.
+    fn caller(&self, parts: &Parts) -> Caller {
+        let principal: Option<&Principal> = parts.extensions.get();
+        let connection = self.connection.as_ref();
+        let peers = &self.shared().peers;
+        let peer = match (principal, connection) {
+            (Some(principal), _) => peers.named(principal),
+            (None, Some(connection)) => connection.peer.clone(),
+            (None, None) => peers.unknown().clone(),
+        };
+        Caller {
+            peer,
+            principal: principal.cloned(),
+            connection: connection.map(|connection| connection.gate.clone()),
+        }
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -170,7 +185,8 @@ impl HttpService {
             Method::GET => {
                 self.check_sessions()?;
                 door::check_stream_accept(&parts.headers)?;
-                self.session(parts)?.listen(self.shared(), &parts.headers)
+                let session = self.session(parts)?;
+                session.listen(self.shared(), &self.caller(parts), &parts.headers)
             }
             Method::DELETE => {
                 self.check_sessions()?;
@@ -200,7 +216,7 @@ impl HttpService {
         }
         door::check_stream_accept(&parts.headers)?;
         self.shared().check_open()?;
-        event_stream::open(self.shared(), parts)
+        event_stream::open(self.shared(), &self.caller(parts))
     }
 
     /// POST of 2024-11-05.
@@ -212,11 +228,12 @@ impl HttpService {
         if parts.method != Method::POST {
             return Err(Refusal::method_not_allowed("POST"));
         }
-        let body = self.body(&parts.headers, body).await?;
+        let caller = self.caller(parts);
+        let body = self.body(&caller, &parts.headers, body).await?;
         event_stream::post(self.shared(), parts, &body).await
     }
 
-    async fn body<B>(&self, headers: &HeaderMap, body: B) -> Result<Bytes, Refusal>
+    async fn body<B>(&self, caller: &Caller, headers: &HeaderMap, body: B) -> Result<Bytes, Refusal>
     where
         B: http_body::Body,
         B::Data: Buf,
@@ -226,7 +243,7 @@ impl HttpService {
         let allowed = Allowed {
             bytes: shared.options.body_bytes,
             within: shared.options.body_within,
-            budget: &shared.budget,
+            peer: &caller.peer,
         };
         request_body::read(headers, body, allowed).await
     }
@@ -272,10 +289,10 @@ impl HttpService {
         B::Data: Buf,
     {
         let (shared, headers) = (self.shared(), &parts.headers);
-        let principal: Option<&Principal> = parts.extensions.get();
         door::check_accept(headers)?;
         let options = &shared.options;
-        let body = self.body(headers, body).await?;
+        let caller = self.caller(parts);
+        let body = self.body(&caller, headers, body).await?;
         if jsonrpc::is_batch(&body) {
             return self.batch(parts, &body).await;
         }
@@ -291,12 +308,12 @@ impl HttpService {
         match Kind::of(headers, &message, &said) {
             Kind::Modern => {
                 check_modern(shared.tools(), headers, &message, &said)?;
-                let link = shared.modern_link(self.gate(), principal.cloned());
+                let link = shared.modern_link(&caller);
                 Ok(exchange::serve(shared, link, Era::Modern, message).await)
             }
             Kind::Initialize if !options.sessionless => {
                 check_version(headers)?;
-                session::open(shared, principal.cloned(), message).await
+                session::open(shared, &caller, message).await
             }
             Kind::Session if !options.sessionless => {
                 let session = self.session(parts)?;
@@ -306,14 +323,14 @@ impl HttpService {
                 let version = check_version(headers)?;
                 let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
                 let link = match is_initialize(&message) {
-                    true => shared.modern_link(self.gate(), principal.cloned()),
-                    false => shared.lone_link(version, self.gate(), principal.cloned()),
+                    true => shared.modern_link(&caller),
+                    false => shared.lone_link(version, &caller),
                 };
                 Ok(exchange::serve(shared, link, Era::Legacy, message).await)
             }
             // An engine that knows of no handshake tells requests what they lack.
             _ if matches!(message, Ok(Message::Request(_)) | Err(_)) => {
-                let link = shared.modern_link(self.gate(), principal.cloned());
+                let link = shared.modern_link(&caller);
                 Ok(exchange::serve(shared, link, Era::Modern, message).await)
             }
             _ => {

@@ -16,7 +16,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use belay_protocol::engine::{ExchangeId, LossKind};
-use belay_protocol::framing::SseEvent;
 use belay_protocol::jsonrpc::{DecodeError, Message};
 use belay_protocol::types::{Era, ProtocolVersion};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -27,9 +26,9 @@ use super::body::{Body, Events};
 use super::events::{Numbering, SessionEvents, parse_event_id};
 use super::exchange::{answer, ended, is_last, stream};
 use super::refusal::{self, Refusal};
-use super::shared::Shared;
+use super::shared::{Caller, Shared};
 use crate::Principal;
-use crate::driver::{Carried, Driven, Link, Turn, Until, turn_with};
+use crate::driver::{Carried, Driven, Link, Permit, Pool, Turn, Until, turn_with};
 use crate::server::Entry;
 
 /// The name of a session: 128 random bits, which nobody guesses and no log shows.
@@ -66,9 +65,17 @@ impl fmt::Debug for SessionId {
 /// All sessions of a server.
 #[derive(Default)]
 pub(super) struct Sessions {
-    open: Mutex<HashMap<SessionId, Arc<Session>>>,
+    open: Mutex<HashMap<SessionId, Kept>>,
     /// Those that may never have been used, oldest first.
     unused: Mutex<VecDeque<Weak<Session>>>,
+}
+
+/// A session that is open, and what it takes of the share of whoever opened it.
+struct Kept {
+    session: Arc<Session>,
+    _place: Permit,
+    /// What the client said of itself.
+    introduction: Permit,
 }
 
 /// One of them.
@@ -92,12 +99,26 @@ const HELLO_ONLY: Duration = Duration::from_secs(30);
 const HELLO_GRACE: Duration = Duration::from_secs(1);
 
 impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn len(&self) -> usize {
         self.lock().len()
+    }
+
+    /// A place for one session more. Where one peer has its share it gets no more; where all are taken,
+    /// one that was never used makes room.
+    fn place(&self, shared: &Shared, caller: &Caller) -> Result<Permit, Refusal> {
+        let pools = shared.peers.pools();
+        if pools.used(Pool::Sessions) >= shared.options.sessions {
+            self.make_room(shared);
+        }
+        let place = caller.peer.take(Pool::Sessions, 1);
+        place.ok_or_else(|| {
+            let problem = "too many sessions are open; come back later";
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem)
+        })
     }
 
     /// Ends the oldest session that was opened and never used: a flood of them must not end those
@@ -123,7 +144,8 @@ impl Sessions {
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
-        self.lock().values().cloned().collect()
+        let open = self.lock();
+        open.values().map(|kept| kept.session.clone()).collect()
     }
 
     /// The session that a request names. Somebody else's is as unknown as none.
@@ -137,9 +159,10 @@ impl Sessions {
             let problem = "send `Mcp-Session-Id` as `initialize` gave it, once";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, problem));
         };
-        let found = self.lock().get(&SessionId::named(named)).cloned();
+        let open = self.lock();
+        let found = open.get(&SessionId::named(named)).map(|kept| &kept.session);
         let own = found.filter(|session| session.principal.as_ref() == principal);
-        own.ok_or_else(|| {
+        own.cloned().ok_or_else(|| {
             let problem = "this session is not known, or not any more; begin a new one";
             Refusal::new(StatusCode::NOT_FOUND, problem)
         })
@@ -149,31 +172,28 @@ impl Sessions {
 /// Opens a session with the message that asks for one, and answers it.
 pub(super) async fn open(
     shared: &Arc<Shared>,
-    principal: Option<Principal>,
+    caller: &Caller,
     message: Result<Message, DecodeError>,
 ) -> Result<Response<Body>, Refusal> {
     let session = {
-        if shared.sessions.len() >= shared.options.sessions {
-            shared.sessions.make_room(shared);
-        }
-        let mut open = shared.sessions.lock();
-        if open.len() >= shared.options.sessions {
-            let problem = "too many sessions are open; come back later";
-            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
-        }
+        let place = shared.sessions.place(shared, caller)?;
         let id = SessionId::random()?;
-        let link = shared.session_link(principal.clone());
+        let link = shared.session_link(caller);
         let session = Arc::new(Session {
             id: id.clone(),
             events: SessionEvents::new(shared.events.clone(), id.clone(), link.clone()),
             link,
-            principal,
+            principal: caller.principal.clone(),
             open: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
             served: AtomicUsize::new(0),
         });
-        open.insert(id, session.clone());
-        drop(open);
+        let kept = Kept {
+            session: session.clone(),
+            _place: place,
+            introduction: caller.peer.begin(Pool::Bytes),
+        };
+        shared.sessions.lock().insert(id, kept);
         let mut unused = shared.sessions.unused();
         // What was used or is over since, at the front, is not needed any more.
         while unused
@@ -195,6 +215,7 @@ pub(super) async fn open(
     let mut response = session.serve(shared, vec![message]).await;
     match session.link.version() {
         Some(_) => {
+            session.weigh_introduction(shared)?;
             let id = HeaderValue::from_str(session.id.as_str()).expect("hexadecimal digits");
             response.headers_mut().insert(headers::SESSION_ID, id);
         }
@@ -245,13 +266,8 @@ impl Session {
                 let greets = self.version().is_some_and(ProtocolVersion::greets_streams);
                 let numbering = self.numbering(carried.exchange());
                 let first = greets.then(|| numbering.greeting());
-                self.stream(
-                    shared,
-                    carried,
-                    numbering,
-                    in_use,
-                    first.into_iter().collect(),
-                )
+                let events = self.events(shared, carried, numbering, in_use);
+                stream(events.after(first.into_iter().collect()))
             }
         }
     }
@@ -260,6 +276,7 @@ impl Session {
     pub(super) fn listen(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
+        caller: &Caller,
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Refusal> {
         let last = headers::single(headers, &headers::LAST_EVENT_ID);
@@ -268,7 +285,7 @@ impl Session {
             return Err(Refusal::new(StatusCode::BAD_REQUEST, problem));
         };
         match last {
-            Some(last) => self.resume(shared, last),
+            Some(last) => self.resume(shared, caller, last),
             None if self.link.is_carried(ExchangeId::LINK) => {
                 let problem = "this session has its GET stream already";
                 Err(Refusal::new(StatusCode::CONFLICT, problem))
@@ -280,6 +297,7 @@ impl Session {
     fn resume(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
+        caller: &Caller,
         last: &str,
     ) -> Result<Response<Body>, Refusal> {
         let gone = || {
@@ -293,6 +311,12 @@ impl Session {
         if missed.is_empty() && !self.link.is_open(exchange) {
             return Err(gone());
         }
+        // They are shared with the store, which may let go of them while they are not read.
+        let mut weight = caller.peer.begin(Pool::Bytes);
+        if !weight.resize(0, missed.iter().map(|event| event.data.len()).sum()) {
+            let problem = "overloaded: too much waits to be read; come back later";
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
+        }
         let in_use = InUse::new(self);
         // Nobody says anything on it between the change of carriers and the look at what was said.
         let (carried, missed) = {
@@ -301,12 +325,14 @@ impl Session {
             (carried, numbering.missed(number).ok_or_else(gone)?)
         };
         let Some(carried) = carried else {
-            let events = Events::replay(missed).keeping((in_use, shared.stream_opened()));
-            return Ok(stream(events));
+            let kept = (in_use, shared.stream_opened());
+            let replay = Events::replay(missed).weighed(weight);
+            return Ok(stream(replay.keeping(kept)));
         };
         carried.resumed();
         shared.books.is_heard(&self.link);
-        Ok(self.stream(shared, carried, numbering, in_use, missed))
+        let events = self.events(shared, carried, numbering, in_use);
+        Ok(stream(events.after(missed).weighed(weight)))
     }
 
     /// Carries what the server says by itself.
@@ -316,26 +342,40 @@ impl Session {
         carried.resumed();
         shared.books.is_heard(&self.link);
         let numbering = self.numbering(ExchangeId::LINK);
-        self.stream(shared, carried, numbering, in_use, Vec::new())
+        stream(self.events(shared, carried, numbering, in_use))
     }
 
-    fn stream(
+    /// All that is to be said on an exchange, in a way that can be resumed.
+    fn events(
         &self,
         shared: &Arc<Shared>,
         carried: Carried,
         numbering: Numbering,
         in_use: InUse,
-        first: Vec<SseEvent>,
-    ) -> Response<Body> {
-        let events = Events::new(carried, shared.options.keep_alive)
-            .after(first)
+    ) -> Events {
+        Events::new(carried, shared.options.keep_alive)
             .numbered(numbering)
-            .keeping((in_use, shared.stream_opened()));
-        stream(events)
+            .keeping((in_use, shared.stream_opened()))
     }
 
     fn numbering(&self, exchange: ExchangeId) -> Numbering {
         Numbering::new(self.events.clone(), exchange)
+    }
+
+    /// Weighs what its client said of itself, for as long as it is open.
+    fn weigh_introduction(&self, shared: &Shared) -> Result<(), Refusal> {
+        let introduction = self.link.introduction();
+        let bytes = introduction.map_or(0, |introduction| introduction.as_bytes().len());
+        let fits = match shared.sessions.lock().get_mut(&self.id) {
+            Some(kept) => kept.introduction.resize(0, bytes),
+            None => true,
+        };
+        if !fits {
+            self.end(shared);
+            let problem = "overloaded: too much is kept for others; come back later";
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
+        }
+        Ok(())
     }
 
     /// DELETE: its handlers stop at once (**stops-with-its-caller**).

@@ -15,10 +15,11 @@ use super::endpoint::Options;
 use super::event_stream::EventStreams;
 use super::events::EventStore;
 use super::patience::Patience;
+use super::peers::Peers;
 use super::refusal::Refusal;
 use super::session::Sessions;
 use crate::Principal;
-use crate::driver::{App, Budget, Link, Surroundings};
+use crate::driver::{App, Link, Peer, Pool, Pools, Surroundings};
 use crate::server::{Books, Server, Tools};
 
 pub(super) struct Shared {
@@ -31,15 +32,10 @@ pub(super) struct Shared {
     pub(super) tasks: TaskTracker,
     /// When an answer becomes a stream.
     pub(super) patience: Arc<Patience>,
-    /// Bytes that clients make this server keep.
-    pub(super) budget: Arc<Budget>,
+    /// Who takes what.
+    pub(super) peers: Peers,
     /// What engines are told, made once.
     configs: Configs,
-    in_flight: Arc<Semaphore>,
-    /// Streams of news, which are counted by themselves (**bounded**).
-    listens: Arc<Semaphore>,
-    /// Handlers that block, which nobody can stop.
-    blocking: Arc<Semaphore>,
     pub(super) books: Books,
     streams: Arc<AtomicUsize>,
 }
@@ -66,9 +62,17 @@ impl Shared {
             (version, Arc::new(config))
         });
         let tasks = TaskTracker::new();
+        let pools = Pools::new(|pool| match pool {
+            Pool::Bytes => options.kept_bytes,
+            Pool::Handlers => options.in_flight,
+            Pool::Listens => config.limits.listens,
+            Pool::Blocking => config.limits.blocking,
+            Pool::Sessions => options.sessions,
+            Pool::Connections => options.connections,
+        });
         Arc::new(Self {
             patience: Patience::new(options.head_after, tasks.clone()),
-            budget: Budget::new(options.kept_bytes),
+            peers: Peers::new(pools, options.proxies.clone()),
             tasks,
             app: server.app(),
             configs: Configs {
@@ -77,9 +81,6 @@ impl Shared {
                 legacy: Arc::new(config.clone()),
                 event_stream: Arc::new(server.config(Wire::EventStream)),
             },
-            in_flight: Arc::new(Semaphore::new(options.in_flight)),
-            listens: Arc::new(Semaphore::new(config.limits.listens)),
-            blocking: Arc::new(Semaphore::new(config.limits.blocking)),
             books: server.books(),
             tools: server.known_tools(),
             options,
@@ -91,54 +92,33 @@ impl Shared {
     }
 
     /// The link of a modern POST.
-    pub(super) fn modern_link(
-        &self,
-        connection: Option<&Arc<Semaphore>>,
-        principal: Option<Principal>,
-    ) -> Arc<Link> {
-        self.link(&self.configs.modern, connection, principal)
+    pub(super) fn modern_link(&self, caller: &Caller) -> Arc<Link> {
+        self.link(&self.configs.modern, caller)
     }
 
     /// The link of a POST of a legacy client without a session.
-    pub(super) fn lone_link(
-        &self,
-        version: ProtocolVersion,
-        connection: Option<&Arc<Semaphore>>,
-        principal: Option<Principal>,
-    ) -> Arc<Link> {
+    pub(super) fn lone_link(&self, version: ProtocolVersion, caller: &Caller) -> Arc<Link> {
         let config = self.configs.alone.get(&version);
-        self.link(
-            config.unwrap_or(&self.configs.legacy),
-            connection,
-            principal,
-        )
+        self.link(config.unwrap_or(&self.configs.legacy), caller)
     }
 
-    /// The link of a legacy session.
-    pub(super) fn session_link(&self, principal: Option<Principal>) -> Arc<Link> {
-        self.link(&self.configs.legacy, None, principal)
+    /// The link of a legacy session, which outlives the connection that it was opened on.
+    pub(super) fn session_link(&self, caller: &Caller) -> Arc<Link> {
+        self.link(&self.configs.legacy, &caller.without_connection())
     }
 
     /// The link of an event stream of 2024-11-05.
-    pub(super) fn event_stream_link(&self, principal: Option<Principal>) -> Arc<Link> {
-        self.link(&self.configs.event_stream, None, principal)
+    pub(super) fn event_stream_link(&self, caller: &Caller) -> Arc<Link> {
+        self.link(&self.configs.event_stream, &caller.without_connection())
     }
 
-    fn link(
-        &self,
-        config: &Arc<Config>,
-        connection: Option<&Arc<Semaphore>>,
-        principal: Option<Principal>,
-    ) -> Arc<Link> {
-        let gates = std::iter::once(&self.in_flight).chain(connection);
+    fn link(&self, config: &Arc<Config>, caller: &Caller) -> Arc<Link> {
         let surroundings = Surroundings {
             tasks: self.tasks.clone(),
-            gates: gates.cloned().collect(),
-            listens: Some(self.listens.clone()),
-            blocking: Some(self.blocking.clone()),
-            budget: Some(self.budget.clone()),
+            peer: Some(caller.peer.clone()),
+            connection: caller.connection.clone(),
             stats: self.books.stats(),
-            principal,
+            principal: caller.principal.clone(),
         };
         Link::within(config.clone(), surroundings)
     }
@@ -159,7 +139,7 @@ impl Shared {
     /// Whether one request more can be taken.
     pub(super) fn check_room(&self) -> Result<(), Refusal> {
         self.check_open()?;
-        if self.in_flight.available_permits() == 0 {
+        if self.running() >= self.options.in_flight {
             let problem = "overloaded: too many requests are running; send it again later";
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
         }
@@ -168,8 +148,7 @@ impl Shared {
 
     /// How many handlers there are, those that were told to stop and have not included.
     pub(super) fn running(&self) -> usize {
-        let free = self.in_flight.available_permits();
-        self.options.in_flight.saturating_sub(free)
+        self.peers.pools().used(Pool::Handlers)
     }
 
     pub(super) fn streams(&self) -> usize {
@@ -184,6 +163,25 @@ impl Shared {
 
     pub(super) fn ledger(&self) -> Ledger {
         self.books.ledger()
+    }
+}
+
+/// Who makes a request.
+pub(super) struct Caller {
+    /// Whose share is used.
+    pub(super) peer: Arc<Peer>,
+    pub(super) principal: Option<Principal>,
+    /// What limits the handlers of the connection that it came on.
+    pub(super) connection: Option<Arc<Semaphore>>,
+}
+
+impl Caller {
+    fn without_connection(&self) -> Self {
+        Self {
+            peer: self.peer.clone(),
+            principal: self.principal.clone(),
+            connection: None,
+        }
     }
 }
 

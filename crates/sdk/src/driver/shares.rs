@@ -1,0 +1,346 @@
+//! What the peers of a server take from it, and how much each of them may (**bounded**).
+//!
+//! Each [`Pool`] has a limit. A peer may hold no more of a pool than it leaves to the others: one
+//! alone can have half of it, two a third each. So there is always something left for the next one,
+//! however much the others want, and nobody has to know in advance how many there will be. (Switches
+//! share their buffers between queues like this: it is known as *dynamic thresholds*.)
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+/// The beginning of whatever is weighed in bytes is free: so that small things pass, however large
+/// the others are.
+pub(crate) const FREE: usize = 8 << 10;
+
+/// What is shared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pool {
+    /// Bytes that peers make a server keep.
+    Bytes,
+    /// Handlers that run.
+    Handlers,
+    /// Listens that are open; they do not count as handlers.
+    Listens,
+    /// Threads of blocking handlers, which nobody can stop.
+    Blocking,
+    /// Legacy sessions and event streams.
+    Sessions,
+    Connections,
+}
+
+const POOLS: usize = 6;
+
+/// The pools of a server.
+#[derive(Debug)]
+pub(crate) struct Pools {
+    limits: [usize; POOLS],
+    used: [AtomicUsize; POOLS],
+    /// Who waits for bytes to be given back.
+    freed: Notify,
+    waiting: AtomicUsize,
+}
+
+/// Somebody who takes from them.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pools: Arc<Pools>,
+    held: [AtomicUsize; POOLS],
+    /// Nobody else takes from these pools, so nothing has to be left.
+    alone: bool,
+}
+
+/// What a peer holds of a pool, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    peer: Arc<Peer>,
+    pool: Pool,
+    amount: usize,
+}
+
+impl Pools {
+    pub(crate) fn new(limit: impl Fn(Pool) -> usize) -> Arc<Self> {
+        use Pool::*;
+        let pools = [Bytes, Handlers, Listens, Blocking, Sessions, Connections];
+        Arc::new(Self {
+            limits: pools.map(limit),
+            used: Default::default(),
+            freed: Notify::new(),
+            waiting: AtomicUsize::new(0),
+        })
+    }
+
+    fn limit(&self, pool: Pool) -> usize {
+        self.limits[pool as usize]
+    }
+
+    pub(crate) fn used(&self, pool: Pool) -> usize {
+        self.used[pool as usize].load(ORDER)
+    }
+
+    /// One who shares them with others.
+    #[cfg(any(test, all(feature = "http", feature = "server")))]
+    pub(crate) fn peer(self: &Arc<Self>) -> Arc<Peer> {
+        self.taker(false)
+    }
+
+    /// One who has them to itself.
+    pub(crate) fn only_peer(self: &Arc<Self>) -> Arc<Peer> {
+        self.taker(true)
+    }
+
+    fn taker(self: &Arc<Self>, alone: bool) -> Arc<Peer> {
+        Arc::new(Peer {
+            pools: self.clone(),
+            held: Default::default(),
+            alone,
+        })
+    }
+}
+
+impl Peer {
+    /// Nothing of a pool yet.
+    pub(crate) fn begin(self: &Arc<Self>, pool: Pool) -> Permit {
+        Permit {
+            peer: self.clone(),
+            pool,
+            amount: 0,
+        }
+    }
+
+    /// So much of a pool, if there is that much for this peer.
+    pub(crate) fn take(self: &Arc<Self>, pool: Pool, amount: usize) -> Option<Permit> {
+        let mut permit = self.begin(pool);
+        permit.more(amount).then_some(permit)
+    }
+
+    /// How much there is of a pool, for all.
+    pub(crate) fn limit(&self, pool: Pool) -> usize {
+        self.pools.limit(pool)
+    }
+
+    /// Whether there is that much of a pool for this peer.
+    pub(crate) fn could_take(&self, pool: Pool, amount: usize) -> bool {
+        let used = self.pools.used(pool);
+        self.sum_if_allowed(pool, used, amount).is_some()
+    }
+
+    /// What is used of a pool after this peer has taken so much more, if it may.
+    fn sum_if_allowed(&self, pool: Pool, used: usize, amount: usize) -> Option<usize> {
+        if amount == 0 {
+            return Some(used);
+        }
+        let sum = used.checked_add(amount)?;
+        let left = self.pools.limit(pool).checked_sub(sum)?;
+        let held = self.held[pool as usize].load(ORDER).checked_add(amount)?;
+        // Of an odd number it may have the larger half, and so the only one of one.
+        (self.alone || held <= left.saturating_add(1)).then_some(sum)
+    }
+
+    /// Whoever waits for bytes keeps this, and is told of those that are given back.
+    pub(crate) fn wait_for_bytes(&self) -> WaitsForBytes<'_> {
+        self.pools.waiting.fetch_add(1, Ordering::SeqCst);
+        WaitsForBytes(&self.pools)
+    }
+}
+
+/// Somebody who waits for bytes to be given back, by whomever.
+pub(crate) struct WaitsForBytes<'a>(&'a Pools);
+
+impl WaitsForBytes<'_> {
+    /// Ready when bytes were given back after this was called, polled or not.
+    pub(crate) fn freed(&self) -> Notified<'_> {
+        self.0.freed.notified()
+    }
+}
+
+impl Drop for WaitsForBytes<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Permit {
+    /// Takes more, if there is that much left for this peer.
+    pub(crate) fn more(&mut self, amount: usize) -> bool {
+        let (peer, pool) = (&self.peer, self.pool);
+        let allowed = |used| peer.sum_if_allowed(pool, used, amount);
+        let used = &peer.pools.used[pool as usize];
+        let taken = used.fetch_update(ORDER, ORDER, allowed).is_ok();
+        if taken {
+            self.hold(amount);
+        }
+        taken
+    }
+
+    /// Takes or gives back the difference between two sizes of something that is kept, beyond its
+    /// free beginning; false, and nothing, if there is not that much left.
+    pub(crate) fn resize(&mut self, from: usize, to: usize) -> bool {
+        let (from, to) = (from.saturating_sub(FREE), to.saturating_sub(FREE));
+        if to > from {
+            return self.more(to - from);
+        }
+        self.give_back(from - to);
+        true
+    }
+
+    /// Holds what something weighs that is there already, whether there was room for it or not.
+    pub(crate) fn weigh(&mut self, bytes: usize) {
+        let weight = bytes.saturating_sub(FREE);
+        match weight.checked_sub(self.amount) {
+            Some(more) => {
+                self.peer.pools.used[self.pool as usize].fetch_add(more, ORDER);
+                self.hold(more);
+            }
+            None => self.give_back(self.amount - weight),
+        }
+    }
+
+    /// The same bytes, which are weighed for as long as any part of them is kept: whoever holds a
+    /// slice of a message holds all of it.
+    pub(crate) fn attach(self, bytes: Bytes) -> Bytes {
+        match self.amount {
+            0 => bytes,
+            _ => Bytes::from_owner(Weighed {
+                bytes,
+                _permit: self,
+            }),
+        }
+    }
+
+    fn hold(&mut self, amount: usize) {
+        self.amount += amount;
+        self.peer.held[self.pool as usize].fetch_add(amount, ORDER);
+    }
+
+    fn give_back(&mut self, amount: usize) {
+        if amount == 0 {
+            return;
+        }
+        self.amount -= amount;
+        let pools = &self.peer.pools;
+        self.peer.held[self.pool as usize].fetch_sub(amount, ORDER);
+        pools.used[self.pool as usize].fetch_sub(amount, ORDER);
+        if pools.waiting.load(ORDER) > 0 {
+            pools.freed.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.give_back(self.amount);
+    }
+}
+
+/// Whoever waits says so first and looks then, and whoever gives back does that first and looks
+/// then: one of them sees the other only if all of it happens in one order.
+const ORDER: Ordering = Ordering::SeqCst;
+
+struct Weighed {
+    bytes: Bytes,
+    _permit: Permit,
+}
+
+impl AsRef<[u8]> for Weighed {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pools(limit: usize) -> Arc<Pools> {
+        Pools::new(|_| limit)
+    }
+
+    #[test]
+    fn bounded_bytes_are_weighed_until_the_last_part_of_them_is_gone() {
+        let peer = pools(10).only_peer();
+        let mut permit = peer.begin(Pool::Bytes);
+        assert!(permit.more(4) && permit.more(4));
+        assert!(!permit.more(4), "there is no more");
+        assert!(permit.more(2), "what was refused was not taken");
+        let bytes = permit.attach(Bytes::from_static(b"0123456789"));
+        let part = bytes.slice(3..4);
+        drop(bytes);
+        assert!(!peer.could_take(Pool::Bytes, 1));
+        drop(part);
+        assert!(peer.could_take(Pool::Bytes, 10));
+    }
+
+    #[test]
+    fn bounded_what_grows_and_shrinks_is_weighed_beyond_its_free_beginning() {
+        let peer = pools(100).only_peer();
+        let room = |bytes| peer.could_take(Pool::Bytes, bytes);
+        let mut permit = peer.begin(Pool::Bytes);
+        assert!(permit.resize(0, FREE), "that is free");
+        assert!(room(100));
+        assert!(permit.resize(FREE, FREE + 60));
+        assert!(!permit.resize(FREE + 60, FREE + 101), "there is no more");
+        assert!(permit.resize(FREE + 60, FREE + 10));
+        assert!(room(90) && !room(91));
+        assert!(permit.resize(FREE + 10, 0));
+        assert!(room(100));
+    }
+
+    #[test]
+    fn bounded_what_is_there_already_is_weighed_even_beyond_the_limit() {
+        let peer = pools(100).only_peer();
+        let mut permit = peer.begin(Pool::Bytes);
+        permit.weigh(FREE + 150);
+        assert!(!peer.could_take(Pool::Bytes, 1));
+        assert!(peer.could_take(Pool::Bytes, 0), "nothing is always there");
+        permit.weigh(FREE + 40);
+        assert!(peer.could_take(Pool::Bytes, 60) && !peer.could_take(Pool::Bytes, 61));
+        permit.weigh(3);
+        assert!(peer.could_take(Pool::Bytes, 100));
+    }
+
+    /// Takes one by one until there is no more.
+    fn take_all(peer: &Arc<Peer>) -> Vec<Permit> {
+        std::iter::from_fn(|| peer.take(Pool::Sessions, 1)).collect()
+    }
+
+    #[test]
+    fn bounded_no_peer_holds_more_than_it_leaves_to_the_others() {
+        let pools = pools(100);
+        let (first, second, third) = (pools.peer(), pools.peer(), pools.peer());
+        let of_first = take_all(&first);
+        assert_eq!(of_first.len(), 50);
+        let of_second = take_all(&second);
+        assert_eq!(of_second.len(), 25, "half of what was left");
+        assert!(third.take(Pool::Sessions, 1).is_some(), "so there is more");
+        assert_eq!(pools.used(Pool::Sessions), 75);
+        drop(of_first);
+        assert_eq!(take_all(&second).len() + of_second.len(), 50);
+        assert_eq!(pools.used(Pool::Handlers), 0, "each pool by itself");
+    }
+
+    #[test]
+    fn bounded_there_is_always_something_left_for_the_next_one() {
+        let pools = pools(1000);
+        let peers: Vec<_> = (0..8).map(|_| pools.peer()).collect();
+        let held: Vec<_> = peers.iter().map(take_all).collect();
+        assert!(held.iter().all(|held| !held.is_empty()));
+        assert!(pools.peer().could_take(Pool::Sessions, 1));
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_bytes_is_told_of_those_that_are_given_back() {
+        let pools = pools(10);
+        let (peer, other) = (pools.only_peer(), pools.only_peer());
+        let held = other.take(Pool::Bytes, 10).unwrap();
+        let waits = peer.wait_for_bytes();
+        let freed = waits.freed();
+        assert!(!peer.could_take(Pool::Bytes, 1));
+        drop(held);
+        freed.await;
+        assert!(peer.could_take(Pool::Bytes, 1));
+    }
+}
