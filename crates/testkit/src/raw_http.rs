@@ -73,8 +73,13 @@ impl RawHttp {
     ///
     /// Whatever goes wrong here is a failed test: all methods panic.
     pub async fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("a server");
+        Self::over(TcpStream::connect(address).await.expect("a server"))
+    }
+
+    /// The same on a connection that is there: from another address, or with small buffers.
+    pub fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("a socket");
+        let address = stream.peer_addr().expect("a connection");
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         Self {
             stream,

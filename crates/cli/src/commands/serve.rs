@@ -35,6 +35,9 @@ pub(crate) struct Serve {
     /// How long a legacy client has to come back for a broken stream, before that cancels its request
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::target::seconds)]
     resume_window: Duration,
+    /// How many bytes clients can make it keep in all, such as 512K, 64M or 1G; 256M by default.
+    #[arg(long, value_name = "BYTES", requires = "http", value_parser = bytes)]
+    kept_bytes: Option<usize>,
     /// Serve HTTPS with this certificate, and those that vouch for it after it (PEM).
     #[arg(long, value_name = "FILE", requires_all = ["http", "tls_key"], add = ArgValueCompleter::new(paths))]
     tls_cert: Option<PathBuf>,
@@ -67,6 +70,9 @@ impl Serve {
         let window = self.resume_window;
         let server = demo_server::server().spans(|spans| spans.resume_window = Some(window));
         let mut endpoint = Endpoint::new(server).sse(self.sse).observed();
+        if let Some(limit) = self.kept_bytes {
+            endpoint = endpoint.kept_bytes(limit);
+        }
         for host in &self.allow_host {
             endpoint = endpoint.allow_host(host);
         }
@@ -104,7 +110,36 @@ impl Serve {
     }
 }
 
+/// A number of bytes, with the suffixes that curl has.
+fn bytes(text: &str) -> Result<usize, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number = digits.parse::<usize>().ok();
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "expected a number of bytes, such as 65536, 512K or 64M".into())
+}
+
 fn read(file: &Path) -> io::Result<Vec<u8>> {
     std::fs::read(file)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_suffixes() {
+        assert_eq!(bytes("65536"), Ok(65_536));
+        assert_eq!(bytes("512K"), Ok(512 << 10));
+        assert_eq!(bytes("64m"), Ok(64 << 20));
+        assert_eq!(bytes("1G"), Ok(1 << 30));
+        for wrong in ["", "M", "-1", "1.5M", "64MB", "99999999999999999G", "é"] {
+            assert!(bytes(wrong).is_err(), "{wrong:?}");
+        }
+    }
 }

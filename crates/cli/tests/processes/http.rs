@@ -85,7 +85,7 @@ impl HttpServer {
         builder.mode(mode).http(&self.url(way)).await.unwrap()
     }
 
-    fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id().unwrap()
     }
 

@@ -13,6 +13,7 @@ mod config;
 mod death;
 mod garbage;
 mod http;
+mod kept_bytes;
 mod names;
 mod rules;
 mod signals;

@@ -113,11 +113,17 @@ pub(crate) async fn until_nothing_has(mark: &str, within: Duration) {
 
 /// Resident memory, in bytes.
 pub(crate) fn memory(pid: u32) -> usize {
+    status_bytes(pid, "VmRSS:")
+}
+
+/// The most that it ever was.
+pub(crate) fn peak_memory(pid: u32) -> usize {
+    status_bytes(pid, "VmHWM:")
+}
+
+fn status_bytes(pid: u32, name: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmRSS:"))
-        .unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
     let kilobytes: usize = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     kilobytes << 10
 }

@@ -205,6 +205,10 @@ impl Queue {
         self.frames.range(self.begun..)
     }
 
+    pub(super) fn frames_waiting(&self) -> usize {
+        self.frames.len() - self.begun
+    }
+
     pub(super) fn has_begun(&self) -> bool {
         self.begun > 0
     }

@@ -229,14 +229,21 @@ impl Engine {
         }
     }
 
-    /// Bytes of all frames that wait to be written, on every exchange: what the peer makes us keep
-    /// by not reading. Those whose write has begun are with the transport.
+    /// Bytes of all frames that wait to be written, on every exchange, each with
+    /// [`Engine::FRAME_OVERHEAD`]: what the peer makes us keep by not reading. Those whose write has
+    /// begun are with the transport.
     pub fn output_bytes(&self) -> usize {
         let queues = self.exchanges.iter().map(|(_, exchange)| &exchange.queue);
         queues
-            .map(|queue| queue.ordinary_bytes() + queue.answer_bytes())
+            .map(|queue| {
+                let bytes = queue.ordinary_bytes() + queue.answer_bytes();
+                bytes + queue.frames_waiting() * Self::FRAME_OVERHEAD
+            })
             .sum()
     }
+
+    /// What keeping a frame takes besides its bytes.
+    pub const FRAME_OVERHEAD: usize = 128;
 
     fn queued_bytes(&self, exchange: ExchangeId) -> usize {
         let exchange = self.exchanges.get(exchange);

@@ -106,14 +106,16 @@ impl Link {
         }
     }
 
-    /// Whether there is room for so many bytes more that wait to be written.
+    /// Whether there is room for one frame more that waits to be written, with so many bytes of
+    /// content.
     fn check_output(&self, engine: &Engine, bytes: usize) -> Result<(), Rejection> {
         if !self.weighs_output {
             return Ok(());
         }
         let waiting = engine.output_bytes();
+        let frame = ENVELOPE + bytes + Engine::FRAME_OVERHEAD;
         let beyond_free = |bytes: usize| bytes.saturating_sub(FREE);
-        let more = beyond_free(waiting + bytes) - beyond_free(waiting);
+        let more = beyond_free(waiting + frame) - beyond_free(waiting);
         match self.peer.could_take(Pool::Bytes, more) {
             true => Ok(()),
             false => Err(Rejection::QueueFull {
@@ -122,6 +124,9 @@ impl Link {
         }
     }
 }
+
+/// About what a frame has besides its content: `jsonrpc`, an id or a method, a progress token.
+const ENVELOPE: usize = 100;
 
 impl State {
     /// Weighs what waits to be written.

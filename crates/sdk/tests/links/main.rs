@@ -17,3 +17,4 @@ mod schemas;
 mod stray;
 mod tools;
 mod ui;
+mod weighed;

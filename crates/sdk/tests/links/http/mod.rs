@@ -12,6 +12,7 @@ mod listens;
 mod malformed;
 mod played;
 mod sessions;
+mod shares;
 mod stored;
 mod streams;
 mod tls;

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use belay_protocol::engine::{Book, End};
 
 use super::service::HttpService;
-use crate::driver::{BUCKETS, CAUSES};
+use crate::driver::{BUCKETS, CAUSES, Pool};
 
 impl HttpService {
     /// The books and the gauges of this server, in the text format of Prometheus.
@@ -73,6 +73,11 @@ impl Page {
                 service.sessions(),
             ),
             ("streams", "Streams that are open", service.streams()),
+            (
+                "kept_bytes",
+                "Bytes that clients make it keep, of those that are budgeted",
+                shared.peers.pools().used(Pool::Bytes),
+            ),
         ] {
             self.single(name, "gauge", help, value as u64)?;
         }
