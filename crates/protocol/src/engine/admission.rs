@@ -99,7 +99,7 @@ impl Engine {
     }
 
     /// 2026-07-28, basic/transports: a server must not ask, a client must not answer.
-    fn must_not_answer(&self) -> bool {
+    pub(super) fn must_not_answer(&self) -> bool {
         self.config.role() == Role::Client && self.handshake.is_modern()
     }
 

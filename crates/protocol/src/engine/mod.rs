@@ -201,8 +201,8 @@ impl Engine {
         self.settle(now);
     }
 
-    /// Something has arrived that is no message. A bad answer spoils its call, a server answers a
-    /// bad request with an error, and nothing else happens (**smallest-scope**).
+    /// Something has arrived that is no message. A bad answer spoils its call, a bad request is
+    /// answered with an error, and nothing else happens (**smallest-scope**).
     pub fn handle_malformed(&mut self, now: Time, exchange: ExchangeId, error: &DecodeError) {
         self.requests.ledger.malformed += 1;
         if self.is_closed() {
@@ -220,10 +220,17 @@ impl Engine {
                     self.violated(now, call, error);
                 }
             }
-            // Nobody waits for an answer to these; and a client that answered a server's stray
-            // output would only add to the noise.
+            // Nobody waits for an answer to these.
             (Kind::Response | Kind::Notification, _) => {}
-            _ if self.is_client() => {}
+            (Kind::Request, Some(_)) if self.must_not_answer() => {
+                self.requests.ledger.ignored_requests += 1;
+            }
+            (Kind::Request, Some(_)) if self.is_flooded() => {
+                self.lose_link(now, LossKind::Flooded.into());
+            }
+            // A client that answered a server's stray output would only add to the noise; but what
+            // has a method and an id is waited for.
+            (Kind::Request, None) | (Kind::Unknown, _) if self.is_client() => {}
             (Kind::Request | Kind::Unknown, Some(id)) => {
                 let error = error.to_error_object();
                 let code = error.code;

@@ -231,6 +231,34 @@ fn garbage_spoils_nothing() {
     assert_eq!(desk.engine.ledger().malformed, 5);
 }
 
+/// The server waits for an answer: what it asked cannot be read, but its id can.
+#[test]
+fn a_malformed_request_of_a_server_is_answered_by_a_legacy_client() {
+    let malformed = r#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":[]}"#;
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    desk.hear(malformed);
+    let written = desk.written();
+    assert_eq!(written.len(), 1);
+    assert!(written[0].contains(r#""id":"q","error":{"code":-32600"#));
+    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
+    desk.hear(malformed);
+    assert!(desk.written().is_empty(), "a modern client must not answer");
+    assert_eq!(desk.engine.ledger().ignored_requests, 1);
+}
+
+#[test]
+fn bounded_a_server_that_floods_a_client_with_malformed_requests_is_left() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    let long = "x".repeat(100_000);
+    let malformed =
+        format!(r#"{{"jsonrpc":"2.0","id":"{long}","method":"roots/list","params":[]}}"#);
+    for _ in 0..200 {
+        desk.hear(&malformed);
+    }
+    let cause = desk.engine.closed_because().expect("it is closing");
+    assert_eq!(cause.kind, LossKind::Flooded);
+}
+
 #[test]
 fn an_answer_to_something_that_was_not_written_yet_is_no_answer() {
     let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
