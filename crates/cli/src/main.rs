@@ -44,6 +44,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    belay_process::return_large_blocks();
     commands::completions::complete();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

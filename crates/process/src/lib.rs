@@ -1,7 +1,7 @@
 //! Child processes that end with their parent.
 //!
 //! This is the one place in Belay with unsafe code: telling a child, between `fork` and `exec`, to
-//! ask for a signal when its parent dies.
+//! ask for a signal when its parent dies; and telling the allocator to give memory back.
 
 use std::ffi::OsStr;
 use std::io;
@@ -77,6 +77,30 @@ pub fn spawn_then(
     };
     if let Err(mpsc::SendError((command, then))) = spawner.send((command, Box::new(then))) {
         then(Err(gone()), command);
+    }
+}
+
+/// Makes glibc's allocator return blocks of 256 KiB and more to the system as soon as they are freed.
+/// To be called once, when a program begins. With any other allocator it does nothing.
+///
+/// By itself glibc takes the first large blocks that are freed as a sign that there will be more of
+/// them, and keeps up to 32 MiB of each kind in its heaps, where they are soon too fragmented to be
+/// used again: a server that has had 200 MiB of large messages stays at 300 MiB.
+///
+/// ```
+/// belay_process::return_large_blocks();
+/// ```
+pub fn return_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        use std::ffi::c_int;
+        unsafe extern "C" {
+            fn mallopt(parameter: c_int, value: c_int) -> c_int;
+        }
+        const M_MMAP_THRESHOLD: c_int = -3;
+        // SAFETY: `mallopt` is thread-safe, and knows the parameter in every version of glibc. Saying
+        // the threshold also ends its adjustment.
+        unsafe { mallopt(M_MMAP_THRESHOLD, 256 << 10) };
     }
 }
 

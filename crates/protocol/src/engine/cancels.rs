@@ -33,6 +33,11 @@ enum Memory {
 }
 
 impl EarlyCancels {
+    /// Gives back the memory that is not needed now.
+    pub(super) fn shrink(&mut self) {
+        self.remembered.shrink_to_fit();
+    }
+
     fn due(&self) -> Option<Time> {
         self.remembered.front().map(|(until, ..)| *until)
     }

@@ -29,6 +29,11 @@ pub(super) struct Timers {
 }
 
 impl Timers {
+    /// Gives back the memory that is not needed now.
+    pub(super) fn shrink(&mut self) {
+        self.due.shrink_to_fit();
+    }
+
     /// Moves a timer. Whoever has one knows when it was due, so that no second book is kept.
     pub(super) fn reset(&mut self, timer: Timer, from: Option<Time>, to: Option<Time>) {
         if from == to {

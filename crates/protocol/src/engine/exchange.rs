@@ -205,6 +205,11 @@ impl Queue {
         self.frames.range(self.begun..)
     }
 
+    /// Gives back the memory that is not needed now.
+    pub(super) fn shrink(&mut self) {
+        self.frames.shrink_to_fit();
+    }
+
     pub(super) fn frames_waiting(&self) -> usize {
         self.frames.len() - self.begun
     }

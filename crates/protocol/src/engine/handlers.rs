@@ -117,6 +117,11 @@ impl Handler {
 }
 
 impl Handlers {
+    /// Gives back the memory that is not needed now.
+    pub(super) fn shrink(&mut self) {
+        self.table.shrink();
+    }
+
     pub(super) fn new() -> Self {
         Self {
             table: Table::new(),

@@ -147,7 +147,8 @@ impl Engine {
     /// Many engines can share what they were told: a server on HTTP has one for each POST.
     pub fn new(config: impl Into<Arc<Config>>) -> Self {
         let config = config.into();
-        let mut exchanges = Table::new();
+        // The link, and what most engines on HTTP have besides: one POST.
+        let mut exchanges = Table::with_capacity(2);
         let mut link = Exchange::new(Purpose::Link);
         link.broken = config.wire == Wire::Http;
         exchanges.insert(ExchangeId::LINK, link);
@@ -289,6 +290,22 @@ impl Engine {
     /// they are taken should wait.
     pub fn events_waiting(&self) -> usize {
         self.events.len()
+    }
+
+    /// Gives back the memory of tables and queues that is not needed now. They keep it otherwise, so
+    /// that a request in a steady state allocates little; but an engine that is idle, one of many, is
+    /// better kept small.
+    pub fn shrink(&mut self) {
+        self.requests.shrink();
+        self.handlers.shrink();
+        self.exchanges.shrink();
+        for (_, exchange) in self.exchanges.iter_mut() {
+            exchange.queue.shrink();
+        }
+        self.early_cancels.shrink();
+        self.timers.shrink();
+        self.events.shrink_to_fit();
+        self.transmits.shrink_to_fit();
     }
 
     /// What the transport should do next.

@@ -199,6 +199,12 @@ impl Requests {
         self.calls.get_mut(id)
     }
 
+    /// Gives back the memory that is not needed now.
+    pub(super) fn shrink(&mut self) {
+        self.calls.shrink();
+        self.serving.shrink();
+    }
+
     pub(super) fn calls(&self) -> &Table<CallId, Call> {
         &self.calls
     }

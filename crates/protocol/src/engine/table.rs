@@ -19,8 +19,18 @@ impl<K: Ord + Copy, V> Table<K, V> {
         }
     }
 
+    pub(super) fn with_capacity(capacity: usize) -> Self {
+        Self {
+            entries: VecDeque::with_capacity(capacity),
+        }
+    }
+
     pub(super) fn insert(&mut self, key: K, value: V) {
         debug_assert!(self.entries.back().is_none_or(|(last, _)| *last < key));
+        // A deque begins with room for four; most tables of most engines never hold a second entry.
+        if self.entries.len() == self.entries.capacity() {
+            self.entries.reserve_exact(self.entries.len().max(1));
+        }
         self.entries.push_back((key, value));
     }
 
@@ -55,6 +65,11 @@ impl<K: Ord + Copy, V> Table<K, V> {
             .collect()
     }
 
+    /// Gives back the memory that is not needed now.
+    pub(super) fn shrink(&mut self) {
+        self.entries.shrink_to_fit();
+    }
+
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -71,5 +86,27 @@ impl<K: Ord + Copy, V> Table<K, V> {
         self.entries
             .binary_search_by_key(&key, |(key, _)| *key)
             .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_takes_no_more_memory_than_it_needs() {
+        let mut table = Table::new();
+        table.insert(0, "first");
+        assert_eq!(table.entries.capacity(), 1);
+        for key in 1..100 {
+            table.insert(key, "more");
+        }
+        assert!(table.entries.capacity() < 200);
+        for key in 1..100 {
+            table.remove(key);
+        }
+        table.shrink();
+        assert_eq!(table.entries.capacity(), 1);
+        assert_eq!(table.get(0), Some(&"first"));
     }
 }

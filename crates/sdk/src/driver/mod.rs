@@ -350,6 +350,17 @@ impl Link {
         &self.peer
     }
 
+    /// Gives back the memory that an idle link does not need.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) fn shrink(&self) {
+        let mut state = self.lock();
+        state.engine.shrink();
+        state.waiters.shrink_to_fit();
+        state.running.shrink_to_fit();
+        state.ports.shrink_to_fit();
+        state.unopened.shrink_to_fit();
+    }
+
     /// The tracker that counts the tasks of this link.
     pub(crate) fn tasks(&self) -> &TaskTracker {
         &self.tasks

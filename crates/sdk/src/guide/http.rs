@@ -51,5 +51,28 @@
 //! stream is no cancellation, and the caller may come back for its answer for a minute; see
 //! [`stopping`](super::stopping).
 //!
-//! An event stream, a session, a body: all is bounded from the start, and what is too much is refused
-//! with a status that says so.
+//! # Limits
+//!
+//! Everything is bounded from the start, and what is too much is refused with a status that says so.
+//!
+//! | what | default | setting | over it |
+//! |---|---|---|---|
+//! | bytes kept for all clients | 256 MiB | `Endpoint::kept_bytes` | 503, -31001; a response becomes -32603 |
+//! | bytes of a body | 4 MiB | `Server::limits`, `received_bytes` | 413 |
+//! | time for headers, for a body | 10 s, 30 s | `Endpoint::read_timeouts` | closed, 408 |
+//! | handlers in all, per connection | 4,096, 128 | `Endpoint::in_flight`, `in_flight_per_connection` | 503, 429 |
+//! | blocking handlers | 64 | `Server::limits`, `blocking` | -31001 |
+//! | listens | 1,024 | `Server::limits`, `listens` | 429 |
+//! | legacy sessions, and their idle time | 10,000, 5 min | `Endpoint::sessions`, `session_idle` | 503 |
+//! | connections | 16,384 | `Endpoint::connections` | wait to be accepted |
+//! | time in which nothing is read | 10 s | `Endpoint::write_stall` | closed, or the stream reset |
+//!
+//! No client can take one of them away from the others: it may hold as much as it leaves to them, which
+//! is half if it is alone. A client is a [`Principal`](crate::Principal) if there is one, else an
+//! address. If a reverse proxy on another machine stands in front of the server, name it with
+//! `Endpoint::reverse_proxy`: then each of its connections counts as a client.
+//!
+//! What is freed is given back to the allocator, and it depends on that what the system gets back.
+//! glibc keeps large blocks: a program that serves large messages should call
+//! `belay_process::return_large_blocks` when it begins, be started with
+//! `MALLOC_MMAP_THRESHOLD_=262144`, or use another allocator.

@@ -98,6 +98,9 @@ const HELLO_ONLY: Duration = Duration::from_secs(30);
 /// And it can make room for another after this.
 const HELLO_GRACE: Duration = Duration::from_secs(1);
 
+/// A session that nobody uses keeps no more memory than it needs, after this.
+const IDLE: Duration = Duration::from_secs(15);
+
 impl Sessions {
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
@@ -406,6 +409,14 @@ impl Session {
                 true => span.min(HELLO_ONLY),
                 false => span,
             };
+            let used = *self.used();
+            tokio::time::sleep_until(used + IDLE.min(span)).await;
+            if *self.used() != used {
+                continue;
+            }
+            if !self.is_busy() {
+                self.link.shrink();
+            }
             let until = *self.used() + span;
             tokio::time::sleep_until(until).await;
             if self.is_busy() {
