@@ -128,6 +128,12 @@ impl Peer {
         self.sum_if_allowed(pool, used, amount).is_some()
     }
 
+    /// Whether this peer would be let have the last one of a pool.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) fn could_have_the_last(&self, pool: Pool) -> bool {
+        self.alone || self.held[pool as usize].load(ORDER) == 0
+    }
+
     /// What is used of a pool after this peer has taken so much more, if it may.
     fn sum_if_allowed(&self, pool: Pool, used: usize, amount: usize) -> Option<usize> {
         if amount == 0 {

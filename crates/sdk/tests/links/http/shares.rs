@@ -1,6 +1,7 @@
 //! **bounded**: no client takes a limit away from the others.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use belay::Principal;
 use belay::http::Endpoint;
@@ -63,17 +64,18 @@ async fn bounded_one_client_has_half_of_the_connections() {
     }
 }
 
+/// Opens a session.
+async fn hello(mut http: RawHttp) -> u16 {
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" } });
+    http.post(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))
+        .await;
+    http.answer().await.status
+}
+
 #[tokio::test]
 async fn bounded_one_client_has_half_of_the_sessions() {
     let server = Running::with(|it| it.sessions(8)).await;
-    let hello = |http: RawHttp| async {
-        let mut http = http;
-        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
-            "clientInfo": { "name": "test", "version": "1" } });
-        http.post(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }))
-            .await;
-        http.answer().await.status
-    };
     for _ in 0..4 {
         assert_eq!(hello(from(GREEDY, &server).await).await, 200);
     }
@@ -157,4 +159,20 @@ async fn bounded_one_principal_has_half_of_the_bytes() {
     hanging.comes_to(1).await;
     until("all is given back", || service.handlers() == 1).await;
     assert!(is_stream(&post("greedy").await));
+}
+
+/// At the limit a session that was never used makes room, but not for one who has several.
+#[tokio::test(start_paused = true)]
+async fn bounded_nobody_pushes_others_out_with_sessions() {
+    let server = Running::with(|it| it.sessions(4)).await;
+    let mut held = Vec::new();
+    for address in [GREEDY, GREEDY, OTHER, "127.0.0.5"] {
+        held.push(hello(from(address, &server).await).await);
+    }
+    assert!(held.iter().all(|status| *status == 200), "{held:?}");
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(hello(from(GREEDY, &server).await).await, 503);
+    assert_eq!(server.listening.service().sessions(), 4, "nobody had to go");
+    assert_eq!(hello(from("127.0.0.6", &server).await).await, 200);
+    assert_eq!(server.listening.service().sessions(), 4);
 }

@@ -15,10 +15,10 @@ use http::{Response, StatusCode};
 use super::body::{Body, Events};
 use super::exchange::{ended, stream};
 use super::refusal::Refusal;
-use super::session::SessionId;
+use super::sessions::SessionId;
 use super::shared::{Caller, Shared};
 use crate::Principal;
-use crate::driver::{Driven, Link, Pool, Until, turn};
+use crate::driver::{Driven, Link, Until, turn};
 
 pub(super) const STREAM: &str = "/sse";
 pub(super) const MESSAGES: &str = "/messages";
@@ -55,10 +55,7 @@ impl EventStreams {
 
 /// GET: opens a connection. Its first event tells where to post.
 pub(super) fn open(shared: &Arc<Shared>, caller: &Caller) -> Result<Response<Body>, Refusal> {
-    let Some(place) = caller.peer.take(Pool::Sessions, 1) else {
-        let problem = "too many sessions are open; come back later";
-        return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
-    };
+    let place = shared.sessions.place(shared, caller)?;
     let link = shared.event_stream_link(caller);
     let id = SessionId::random()?;
     let open = Open {

@@ -9,7 +9,7 @@ use belay_protocol::framing::SseEvent;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::session::SessionId;
+use super::sessions::SessionId;
 use crate::driver::{Carried, Link};
 
 /// Keeps events for streams that break and come back. Legacy only: a modern stream is not resumed.

@@ -30,6 +30,7 @@ mod request_body;
 mod said;
 mod service;
 mod session;
+mod sessions;
 mod shared;
 mod streams;
 #[cfg(feature = "tls")]

@@ -8,11 +8,9 @@
 //! A stream that breaks is no cancellation: its request lives on for the resume window. Then it is
 //! cancelled, and so is everything when the session is over.
 
-use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use belay_protocol::engine::{ExchangeId, LossKind};
@@ -26,59 +24,13 @@ use super::body::{Body, Events};
 use super::events::{Numbering, SessionEvents, parse_event_id};
 use super::exchange::{answer, ended, is_last, stream};
 use super::refusal::{self, Refusal};
+use super::sessions::SessionId;
 use super::shared::{Caller, Shared};
 use crate::Principal;
-use crate::driver::{Carried, Driven, Link, Permit, Pool, Turn, Until, turn_with};
+use crate::driver::{Carried, Driven, Link, Pool, Turn, Until, turn_with};
 use crate::server::Entry;
 
-/// The name of a session: 128 random bits, which nobody guesses and no log shows.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct SessionId(Arc<str>);
-
-impl SessionId {
-    pub(super) fn random() -> Result<Self, Refusal> {
-        let mut bits = [0; 16];
-        getrandom::fill(&mut bits).map_err(|error| {
-            tracing::error!(%error, "no randomness, no sessions");
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no sessions can be opened")
-        })?;
-        let digits: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self(digits.into()))
-    }
-
-    /// As somebody else names it.
-    pub(super) fn named(name: &str) -> Self {
-        Self(name.into())
-    }
-
-    pub(super) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SessionId(…)")
-    }
-}
-
-/// All sessions of a server.
-#[derive(Default)]
-pub(super) struct Sessions {
-    open: Mutex<HashMap<SessionId, Kept>>,
-    /// Those that may never have been used, oldest first.
-    unused: Mutex<VecDeque<Weak<Session>>>,
-}
-
-/// A session that is open, and what it takes of the share of whoever opened it.
-struct Kept {
-    session: Arc<Session>,
-    _place: Permit,
-    /// What the client said of itself.
-    introduction: Permit,
-}
-
-/// One of them.
+/// A legacy session.
 pub(super) struct Session {
     id: SessionId,
     link: Arc<Link>,
@@ -95,82 +47,8 @@ pub(super) struct Session {
 /// A session that was opened and never used is over after this.
 const HELLO_ONLY: Duration = Duration::from_secs(30);
 
-/// And it can make room for another after this.
-const HELLO_GRACE: Duration = Duration::from_secs(1);
-
 /// A session that nobody uses keeps no more memory than it needs, after this.
 const IDLE: Duration = Duration::from_secs(15);
-
-impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    /// A place for one session more. Where one peer has its share it gets no more; where all are taken,
-    /// one that was never used makes room.
-    fn place(&self, shared: &Shared, caller: &Caller) -> Result<Permit, Refusal> {
-        let pools = shared.peers.pools();
-        if pools.used(Pool::Sessions) >= shared.options.sessions {
-            self.make_room(shared);
-        }
-        let place = caller.peer.take(Pool::Sessions, 1);
-        place.ok_or_else(|| {
-            let problem = "too many sessions are open; come back later";
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem)
-        })
-    }
-
-    /// Ends the oldest session that was opened and never used: a flood of them must not end those
-    /// that are used. Each is looked at once, however many there are.
-    fn make_room(&self, shared: &Shared) {
-        let mut unused = self.unused();
-        while let Some(oldest) = unused.front() {
-            let session = oldest.upgrade().filter(|session| session.is_unused());
-            match session {
-                // Its client may be about to use it.
-                Some(session) if session.used().elapsed() < HELLO_GRACE => return,
-                Some(session) => {
-                    unused.pop_front();
-                    return session.end(shared);
-                }
-                None => unused.pop_front(),
-            };
-        }
-    }
-
-    fn unused(&self) -> MutexGuard<'_, VecDeque<Weak<Session>>> {
-        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn all(&self) -> Vec<Arc<Session>> {
-        let open = self.lock();
-        open.values().map(|kept| kept.session.clone()).collect()
-    }
-
-    /// The session that a request names. Somebody else's is as unknown as none.
-    pub(super) fn find(
-        &self,
-        headers: &HeaderMap,
-        principal: Option<&Principal>,
-    ) -> Result<Arc<Session>, Refusal> {
-        let named = headers::single(headers, &headers::SESSION_ID);
-        let Ok(Some(named)) = named else {
-            let problem = "send `Mcp-Session-Id` as `initialize` gave it, once";
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, problem));
-        };
-        let open = self.lock();
-        let found = open.get(&SessionId::named(named)).map(|kept| &kept.session);
-        let own = found.filter(|session| session.principal.as_ref() == principal);
-        own.cloned().ok_or_else(|| {
-            let problem = "this session is not known, or not any more; begin a new one";
-            Refusal::new(StatusCode::NOT_FOUND, problem)
-        })
-    }
-}
 
 /// Opens a session with the message that asks for one, and answers it.
 pub(super) async fn open(
@@ -183,29 +61,16 @@ pub(super) async fn open(
         let id = SessionId::random()?;
         let link = shared.session_link(caller);
         let session = Arc::new(Session {
-            id: id.clone(),
             events: SessionEvents::new(shared.events.clone(), id.clone(), link.clone()),
+            id,
             link,
             principal: caller.principal.clone(),
             open: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
             served: AtomicUsize::new(0),
         });
-        let kept = Kept {
-            session: session.clone(),
-            _place: place,
-            introduction: caller.peer.begin(Pool::Bytes),
-        };
-        shared.sessions.lock().insert(id, kept);
-        let mut unused = shared.sessions.unused();
-        // What was used or is over since, at the front, is not needed any more.
-        while unused
-            .front()
-            .is_some_and(|it| it.upgrade().is_none_or(|it| !it.is_unused()))
-        {
-            unused.pop_front();
-        }
-        unused.push_back(Arc::downgrade(&session));
+        let introduction = caller.peer.begin(Pool::Bytes);
+        shared.sessions.add(&session, place, introduction);
         session
     };
     let living = Living {
@@ -369,11 +234,7 @@ impl Session {
     fn weigh_introduction(&self, shared: &Shared) -> Result<(), Refusal> {
         let introduction = self.link.introduction();
         let bytes = introduction.map_or(0, |introduction| introduction.as_bytes().len());
-        let fits = match shared.sessions.lock().get_mut(&self.id) {
-            Some(kept) => kept.introduction.resize(0, bytes),
-            None => true,
-        };
-        if !fits {
+        if !shared.sessions.weigh_introduction(&self.id, bytes) {
             self.end(shared);
             let problem = "overloaded: too much is kept for others; come back later";
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
@@ -381,18 +242,27 @@ impl Session {
         Ok(())
     }
 
+    pub(super) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Whether this is who opened it.
+    pub(super) fn belongs_to(&self, principal: Option<&Principal>) -> bool {
+        self.principal.as_ref() == principal
+    }
+
     /// DELETE: its handlers stop at once (**stops-with-its-caller**).
     pub(super) fn end(&self, shared: &Shared) {
-        shared.sessions.lock().remove(&self.id);
+        shared.sessions.remove(&self.id);
         self.link.lose(LossKind::SessionGone.into());
     }
 
-    fn used(&self) -> MutexGuard<'_, Instant> {
+    pub(super) fn used(&self) -> MutexGuard<'_, Instant> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether nothing was posted to it but what opened it.
-    fn is_unused(&self) -> bool {
+    pub(super) fn is_unused(&self) -> bool {
         self.served.load(Ordering::Relaxed) <= 1
     }
 
@@ -455,7 +325,7 @@ impl Living {
 
 impl Drop for Living {
     fn drop(&mut self) {
-        self.shared.sessions.lock().remove(&self.session.id);
+        self.shared.sessions.remove(&self.session.id);
         self.session.events.forget();
     }
 }

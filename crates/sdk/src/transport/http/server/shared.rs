@@ -17,7 +17,7 @@ use super::events::EventStore;
 use super::patience::Patience;
 use super::peers::Peers;
 use super::refusal::Refusal;
-use super::session::Sessions;
+use super::sessions::Sessions;
 use crate::Principal;
 use crate::driver::{App, Link, Peer, Pool, Pools, Surroundings};
 use crate::server::{Books, Server, Tools};

@@ -1,0 +1,169 @@
+//! All legacy sessions of a server, by name.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+
+use super::super::headers;
+use super::refusal::Refusal;
+use super::session::Session;
+use super::shared::{Caller, Shared};
+use crate::Principal;
+use crate::driver::{Permit, Pool};
+
+/// The name of a session: 128 random bits, which nobody guesses and no log shows.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct SessionId(Arc<str>);
+
+impl SessionId {
+    pub(super) fn random() -> Result<Self, Refusal> {
+        let mut bits = [0; 16];
+        getrandom::fill(&mut bits).map_err(|error| {
+            tracing::error!(%error, "no randomness, no sessions");
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no sessions can be opened")
+        })?;
+        let digits: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self(digits.into()))
+    }
+
+    /// As somebody else names it.
+    pub(super) fn named(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionId(…)")
+    }
+}
+
+/// All sessions of a server.
+#[derive(Default)]
+pub(super) struct Sessions {
+    open: Mutex<HashMap<SessionId, Kept>>,
+    /// Those that may never have been used, oldest first.
+    unused: Mutex<VecDeque<Weak<Session>>>,
+}
+
+/// A session that is open, and what it takes of the share of whoever opened it.
+struct Kept {
+    session: Arc<Session>,
+    _place: Permit,
+    /// What the client said of itself.
+    introduction: Permit,
+}
+
+/// A session that was opened and never used can make room for another after this.
+const HELLO_GRACE: Duration = Duration::from_secs(1);
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// A place for one session more. Where one peer has its share it gets no more; where all are taken,
+    /// one that was never used makes room.
+    pub(super) fn place(&self, shared: &Shared, caller: &Caller) -> Result<Permit, Refusal> {
+        let pools = shared.peers.pools();
+        let full = pools.used(Pool::Sessions) >= shared.options.sessions;
+        if full && caller.peer.could_have_the_last(Pool::Sessions) {
+            self.make_room(shared);
+        }
+        let place = caller.peer.take(Pool::Sessions, 1);
+        place.ok_or_else(|| {
+            let problem = "too many sessions are open; come back later";
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem)
+        })
+    }
+
+    /// Ends the oldest session that was opened and never used: a flood of them must not end those
+    /// that are used. Each is looked at once, however many there are.
+    fn make_room(&self, shared: &Shared) {
+        let mut unused = self.unused();
+        while let Some(oldest) = unused.front() {
+            let session = oldest.upgrade().filter(|session| session.is_unused());
+            match session {
+                // Its client may be about to use it.
+                Some(session) if session.used().elapsed() < HELLO_GRACE => return,
+                Some(session) => {
+                    unused.pop_front();
+                    return session.end(shared);
+                }
+                None => unused.pop_front(),
+            };
+        }
+    }
+
+    /// A session is open from now on.
+    pub(super) fn add(&self, session: &Arc<Session>, place: Permit, introduction: Permit) {
+        let kept = Kept {
+            session: session.clone(),
+            _place: place,
+            introduction,
+        };
+        self.lock().insert(session.id().clone(), kept);
+        let mut unused = self.unused();
+        // What was used or is over since, at the front, is not needed any more.
+        while unused
+            .front()
+            .is_some_and(|it| it.upgrade().is_none_or(|it| !it.is_unused()))
+        {
+            unused.pop_front();
+        }
+        unused.push_back(Arc::downgrade(session));
+    }
+
+    /// A session is over, and gives back what it took.
+    pub(super) fn remove(&self, id: &SessionId) {
+        self.lock().remove(id);
+    }
+
+    /// Weighs what a client said of itself, for as long as its session is open; false if there is no
+    /// room for that.
+    pub(super) fn weigh_introduction(&self, id: &SessionId, bytes: usize) -> bool {
+        let mut open = self.lock();
+        let kept = open.get_mut(id);
+        kept.is_none_or(|kept| kept.introduction.resize(0, bytes))
+    }
+
+    fn unused(&self) -> MutexGuard<'_, VecDeque<Weak<Session>>> {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Session>> {
+        let open = self.lock();
+        open.values().map(|kept| kept.session.clone()).collect()
+    }
+
+    /// The session that a request names. Somebody else's is as unknown as none.
+    pub(super) fn find(
+        &self,
+        headers: &HeaderMap,
+        principal: Option<&Principal>,
+    ) -> Result<Arc<Session>, Refusal> {
+        let named = headers::single(headers, &headers::SESSION_ID);
+        let Ok(Some(named)) = named else {
+            let problem = "send `Mcp-Session-Id` as `initialize` gave it, once";
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, problem));
+        };
+        let open = self.lock();
+        let found = open.get(&SessionId::named(named)).map(|kept| &kept.session);
+        let own = found.filter(|session| session.belongs_to(principal));
+        own.cloned().ok_or_else(|| {
+            let problem = "this session is not known, or not any more; begin a new one";
+            Refusal::new(StatusCode::NOT_FOUND, problem)
+        })
+    }
+}
