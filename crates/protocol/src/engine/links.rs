@@ -112,6 +112,12 @@ impl Engine {
         self.settle(now);
     }
 
+    /// Whether exchanges are opened on this side, and not by the peer: what is to be written on an
+    /// exchange that the transport does not know yet is then a POST to be made.
+    pub fn opens_exchanges(&self) -> bool {
+        rules::opens_exchanges(self.config.role(), self.config.wire)
+    }
+
     /// Whether this exchange is open, or broken and able to come back.
     pub fn is_open(&self, exchange: ExchangeId) -> bool {
         self.exchanges.get(exchange).is_some()

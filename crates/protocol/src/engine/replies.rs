@@ -64,7 +64,7 @@ impl Engine {
         let Some(call) = self.end_call(now, id, outcome) else {
             return;
         };
-        let ours = rules::opens_exchanges(self.config.role(), self.config.wire);
+        let ours = self.opens_exchanges();
         if ours {
             self.abandon_requests_on(now, call.exchange);
             self.close_exchange(call.exchange, Closing::Finished);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use belay_protocol::engine::{Closing, ExchangeId, Loss, LossKind, Role, Transmit, Waiting, Wire};
+use belay_protocol::engine::{Closing, ExchangeId, Loss, LossKind, Transmit, Waiting, Wire};
 use belay_protocol::jsonrpc::{DecodeError, Message};
 use bytes::Bytes;
 
@@ -46,7 +46,7 @@ impl State {
     /// something to do; it is to be woken outside the lock.
     pub(super) fn route(&mut self) -> Option<Waker> {
         let mut first = None;
-        let opens_exchanges = self.opens_exchanges();
+        let opens_exchanges = self.engine.opens_exchanges();
         while let Some(transmit) = self.engine.poll_transmit() {
             let exchange = match transmit {
                 Transmit::Write(exchange) => exchange,
@@ -133,12 +133,6 @@ impl State {
                 self.ports.remove(&exchange);
             }
         }
-    }
-
-    /// On a pipe there is nothing to open, and a server's exchanges are opened by the peer.
-    fn opens_exchanges(&self) -> bool {
-        let config = self.engine.config();
-        config.wire != Wire::Pipe && config.role() == Role::Client
     }
 }
 
