@@ -21,6 +21,7 @@ mod supervised;
 mod support;
 mod terminal;
 mod unread_stderr;
+mod unread_stdout;
 mod urls;
 mod usage;
 mod warnings;

@@ -5,7 +5,7 @@
 //!     │                                    └───── nothing left to answer ─────────►  │
 //!     │ shutdown at once                                                             │
 //!     ├─────────────────────────────────────────────────────────────────────────────►│
-//!     │ the pipe broke                                       handlers are gone, or   │
+//!     │ the pipe broke, or nobody is left to read and write  handlers are gone, or   │
 //!     └─────────────────────────────────────────────────────► their grace is over    ▼
 //!                                    Closed ◄── all is written, or time ──── Flushing
 //! ```
@@ -36,6 +36,8 @@ pub(super) struct ClosingState {
     until: Option<Time>,
     /// Somebody asked for it on this side, and does not wait for slow readers.
     hurried: bool,
+    /// Whoever wrote our input is gone, though its end has not been reached.
+    hung_up: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -57,6 +59,7 @@ impl ClosingState {
             cause: None,
             until: None,
             hurried: false,
+            hung_up: false,
         }
     }
 
@@ -76,7 +79,7 @@ impl ClosingState {
 
     #[cfg(test)]
     pub(super) fn fingerprint(&self) -> impl std::hash::Hash + use<> {
-        (self.phase, self.until.is_some(), self.hurried)
+        (self.phase, self.until.is_some(), self.hurried, self.hung_up)
     }
 
     /// How long a handler that is stopped now may take at most.
@@ -105,12 +108,30 @@ impl Engine {
         self.settle(now);
     }
 
-    /// The operating system has taken bytes of ours. After the end of the input that shows that
-    /// somebody still reads, and is worth waiting for (**orderly-close**).
+    /// Whoever wrote our input is gone. Its end is not reached while answers pile up and nothing is
+    /// taken in ([`Engine::wants_input`]), so if nobody takes a byte of them for
+    /// [`last_answers`](super::Spans::last_answers), the link is lost (**orderly-close**).
+    pub fn handle_hung_up(&mut self, now: Time) {
+        self.closing.hung_up = true;
+        self.settle(now);
+    }
+
+    /// The operating system has taken bytes of ours. After the end of the input, or when its writer
+    /// is gone, that shows that somebody still reads, and is worth waiting for (**orderly-close**).
     pub fn handle_bytes_taken(&mut self, now: Time) {
-        if self.closing.phase == Phase::Flushing && self.waits_for_reader() {
-            self.enter(Phase::Flushing, Some(now + self.config.spans.last_answers));
+        let waits = match self.closing.phase {
+            Phase::Open => self.closing.until.is_some(),
+            Phase::Flushing => self.waits_for_reader(),
+            _ => false,
+        };
+        if waits {
+            self.wait_for_reader(now);
         }
+    }
+
+    fn wait_for_reader(&mut self, now: Time) {
+        let until = now + self.config.spans.last_answers;
+        self.enter(self.closing.phase, Some(until));
     }
 
     /// Whether what is flushed goes to somebody who has ended its own output, and may be slow.
@@ -197,12 +218,21 @@ impl Engine {
             Phase::Draining { .. } => self.begin_stopping(now, LossKind::ClosedByUs.into()),
             Phase::Stopping => self.begin_flushing(now),
             Phase::Flushing => self.finish_closing(now),
-            Phase::Open | Phase::Closed => self.enter(self.closing.phase, None),
+            Phase::Open => self.lose_link(now, LossKind::EndOfStream.into()),
+            Phase::Closed => self.enter(Phase::Closed, None),
         }
     }
 
     /// Goes on to the next stage as soon as there is nothing left to do in this one.
     pub(super) fn settle_closing(&mut self, now: Time) {
+        if self.closing.phase == Phase::Open && self.closing.hung_up {
+            match (self.wants_input(), self.closing.until) {
+                // Its end comes by itself.
+                (true, Some(_)) => self.enter(Phase::Open, None),
+                (false, None) => self.wait_for_reader(now),
+                _ => {}
+            }
+        }
         if let Phase::Draining { .. } = self.closing.phase
             && self.requests.all_serving().is_empty()
             && self.handlers.not_aborted().is_empty()

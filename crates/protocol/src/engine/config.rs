@@ -284,8 +284,8 @@ pub struct Spans {
     /// For what waits to be written, cancels above all, when a link is closed. Half a second for
     /// a server.
     pub flush: Duration,
-    /// For answers that wait to be written when the input of a server has ended: each byte that is
-    /// taken begins it anew, since somebody reads.
+    /// For answers that wait to be written when the input of a server has ended, or its writer is
+    /// gone: each byte that is taken begins it anew, since somebody reads.
     pub last_answers: Duration,
 }
 

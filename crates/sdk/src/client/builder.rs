@@ -233,6 +233,7 @@ impl ClientBuilder {
             reader,
             writer,
             exit: None,
+            hung_up: None,
             keep: None,
             process: None,
             tap: None,

@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use belay_protocol::engine::{Loss, LossKind};
@@ -36,6 +36,9 @@ pub(crate) struct Ends<R, W> {
     pub(crate) writer: W,
     /// The end of the process on the other side, where there is one.
     pub(crate) exit: Option<BoxFuture<Loss>>,
+    /// The end of whoever writes what is read here, where that can be known before all was read.
+    /// Asked only while nothing is read.
+    pub(crate) hung_up: Option<BoxFuture<()>>,
     /// Dropped after the ends are: what sees to the end of that process.
     pub(crate) keep: Option<Box<dyn Send>>,
     /// That process.
@@ -76,6 +79,7 @@ where
     let (longest, depth) = link.reading_limits();
     let mut io = Io::new(ends.reader, ends.writer, longest, depth, ends.tap);
     let mut ending = Ending::new(ends.exit);
+    let mut hung_up = ends.hung_up;
     let mut timer = Box::pin(sleep_until(Instant::now()));
     loop {
         link.dispatch(&app);
@@ -91,6 +95,8 @@ where
         {
             timer.as_mut().reset(deadline);
         }
+        // The end of the input cannot be seen while what comes before it is not read.
+        let watches = hung_up.is_some() && !link.lock().engine.wants_input();
         tokio::select! {
             biased;
             loss = ending.wait() => link.lose_pipe(&mut io, loss).await,
@@ -116,10 +122,23 @@ where
                     ending.within(span, io_loss(error));
                 }
             },
+            () = poll_fn(|cx| poll_watched(&mut hung_up, cx)), if watches => {
+                link.tell(|engine, now| engine.handle_hung_up(now));
+            }
             // Last: whatever woke us, every turn looks at all there is.
             () = link.wake.notified() => {}
         }
     }
+}
+
+/// Ready once.
+fn poll_watched(watched: &mut Option<BoxFuture<()>>, cx: &mut Context<'_>) -> Poll<()> {
+    let Some(future) = watched else {
+        return Poll::Pending;
+    };
+    ready!(future.as_mut().poll(cx));
+    *watched = None;
+    Poll::Ready(())
 }
 
 /// How long a link without a pipe is turned.

@@ -294,11 +294,26 @@ impl Server {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
+        self.serve_watched(reader, writer, None)
+    }
+
+    /// The same, where it can be known that whoever writes is gone before all was read.
+    pub(crate) fn serve_watched<R, W>(
+        &self,
+        reader: R,
+        writer: W,
+        hung_up: Option<BoxFuture<()>>,
+    ) -> Serving
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
         let link = Link::new(self.config(Wire::Pipe));
         let ends = Ends {
             reader,
             writer,
             exit: None,
+            hung_up,
             keep: Some(Box::new(self.books.enter(&link))),
             process: None,
             tap: None,

@@ -207,6 +207,7 @@ impl Started {
             reader: pipe::Receiver::from_owned_fd(OwnedFd::from(stdout)).map_err(failed)?,
             writer: pipe::Sender::from_owned_fd(OwnedFd::from(stdin)).map_err(failed)?,
             exit: Some(warden.exit()),
+            hung_up: None,
             process: Some(Process {
                 pid: warden.group.as_raw_pid().unsigned_abs(),
                 kill: Arc::new({

@@ -5,6 +5,7 @@
 //! With epoll to tell when a call is worth making, no thread has to sit in one.
 
 use std::fs::File;
+use std::future::pending;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
@@ -17,6 +18,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
 use super::stdio::nobody_reads;
+use crate::driver::BoxFuture;
 
 /// The position of whatever has none.
 const HERE: u64 = u64::MAX;
@@ -81,6 +83,26 @@ fn pipes_can() -> bool {
         && Kind::Pipe.read(reader.as_fd(), &mut byte) == Err(Errno::AGAIN)
 }
 
+/// Comes to its end when whoever writes an input is gone, or writes no more, although not all was
+/// read. It looks only once it is asked, and makes others no work before.
+pub(super) fn hung_up(input: &File) -> Option<BoxFuture<()>> {
+    Kind::of(input.as_fd())?;
+    let input = input.try_clone().ok()?;
+    Some(Box::pin(async move {
+        // On its own, so that nobody else misses what is seen here.
+        let Some(input) = register(input, Interest::READABLE) else {
+            return pending().await;
+        };
+        while let Ok(mut seen) = input.readable().await {
+            if seen.ready().is_read_closed() {
+                return;
+            }
+            seen.clear_ready();
+        }
+        pending().await
+    }))
+}
+
 /// Reads. The output is only looked at: if nobody reads it, the end of the input is no end but a loss.
 pub(super) struct NowaitReader {
     kind: Kind,
@@ -92,12 +114,11 @@ impl NowaitReader {
     /// Of this descriptor, if that is possible.
     pub(super) fn new(input: &File, output: &File) -> Option<Self> {
         let kind = Kind::of(input.as_fd())?;
-        let (input, output) = (input.try_clone().ok()?, output.try_clone().ok()?);
-        let input = register(input, Interest::READABLE)?;
+        let input = register(input.try_clone().ok()?, Interest::READABLE)?;
         Some(Self {
             kind,
             input,
-            output,
+            output: output.try_clone().ok()?,
         })
     }
 }

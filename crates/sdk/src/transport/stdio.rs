@@ -27,6 +27,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{mpsc, oneshot};
 
+#[cfg(target_os = "linux")]
+use super::nowait::hung_up;
 use super::stderr::guard_stderr;
 use crate::server::Server;
 
@@ -54,8 +56,9 @@ pub async fn serve_stdio(server: impl Into<Server>) -> io::Result<Loss> {
     let (stdin, stdout) = take_stdio()?;
     // As long as the process is there, so is its output: whoever reads it waits for both.
     let output = stdout.try_clone()?;
+    let hung_up = hung_up(&stdin);
     let (reader, writer) = (reader(stdin, &stdout)?, writer(stdout)?);
-    let mut serving = server.into().serve(reader, writer);
+    let mut serving = server.into().serve_watched(reader, writer, hung_up);
     loop {
         tokio::select! {
             biased;
@@ -86,6 +89,12 @@ fn writer(output: File) -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
         return Ok(Box::new(writer));
     }
     Ok(Box::new(ThreadWriter::new(output)?))
+}
+
+/// Elsewhere nobody tells of a hang-up before all was read.
+#[cfg(not(target_os = "linux"))]
+fn hung_up(_: &File) -> Option<crate::driver::BoxFuture<()>> {
+    None
 }
 
 /// A handler that never yields does not keep the process alive (**orderly-close**).

@@ -219,6 +219,55 @@ fn a_slow_reader_is_not_waited_for_after_a_shutdown_before_or_after_the_end_of_i
     }
 }
 
+/// A server that takes nothing more in, since nobody takes its answers; its client has hung up.
+fn paused_after_a_hang_up() -> Desk {
+    let mut config = server_config(Wire::Pipe);
+    config.limits.queued_answers = 1;
+    let mut desk = Desk::new(config);
+    desk.be_initialized();
+    desk.start("9");
+    for id in ["1", "2", "3"] {
+        let key = desk.start(id);
+        desk.respond(key);
+    }
+    desk.begin();
+    assert!(!desk.engine.wants_input());
+    desk.engine.handle_hung_up(desk.now);
+    desk
+}
+
+#[test]
+fn a_paused_server_that_neither_has_a_writer_nor_a_reader_is_lost() {
+    let mut desk = paused_after_a_hang_up();
+    desk.pass(Duration::from_millis(4900));
+    desk.engine.handle_hung_up(desk.now);
+    assert_eq!(desk.engine.closed_because().map(|it| it.kind), None);
+    desk.pass(Duration::from_millis(100));
+    let closed = desk.engine.closed_because().map(|it| it.kind);
+    assert_eq!(closed, Some(LossKind::EndOfStream));
+    desk.pass(Duration::from_secs(3));
+    assert!(desk.engine.is_closed());
+    assert_eq!(desk.engine.ledger().requests.in_flight(), 0);
+}
+
+#[test]
+fn a_paused_server_waits_for_a_reader_that_reads_and_then_for_the_end_of_its_input() {
+    let mut desk = paused_after_a_hang_up();
+    for _ in 0..100 {
+        desk.pass(Duration::from_secs(4));
+        desk.engine.handle_bytes_taken(desk.now);
+    }
+    desk.finish();
+    assert_eq!(desk.written().len(), 2);
+    assert!(desk.engine.wants_input());
+    desk.pass(Duration::from_secs(60));
+    assert_eq!(desk.engine.closed_because().map(|it| it.kind), None);
+    desk.engine.handle_input_ended(desk.now, LINK);
+    desk.pass(Duration::from_secs(1));
+    desk.pass(Duration::from_secs(2));
+    assert!(desk.engine.is_closed());
+}
+
 #[test]
 fn requests_that_come_while_draining_are_refused() {
     let mut desk = Desk::server(Era::Legacy, Wire::Pipe);

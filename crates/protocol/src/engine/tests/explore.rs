@@ -136,6 +136,7 @@ enum Action {
     ExchangeTimeUp(ExchangeId),
     LinkLost,
     InputEnds,
+    HungUp,
     Close,
     CloseTimeUp,
 }
@@ -304,6 +305,10 @@ impl World {
             Pipe => actions.extend([Action::LinkLost, Action::InputEnds]),
             EventStream => actions.push(Action::LinkLost),
             Http => {}
+        }
+        // A transport looks for that only while it reads nothing.
+        if self.plan.wire == Pipe && !engine.wants_input() {
+            actions.push(Action::HungUp);
         }
         if engine.timers.all().any(|timer| timer == Timer::Closing) {
             actions.push(Action::CloseTimeUp);
@@ -624,7 +629,10 @@ impl World {
                 })?;
             }
             Action::HandlerGone(at) => self.desk.engine.handler_gone(now, self.key(at)),
-            Action::HandlerDeadline(at) => self.desk.engine.request_due(now, self.key(at)),
+            Action::HandlerDeadline(at) => {
+                self.desk.engine.request_due(now, self.key(at));
+                self.desk.engine.settle(now);
+            }
             Action::GraceOver(at) => {
                 self.desk.engine.abort(self.key(at));
                 self.desk.engine.settle(now);
@@ -650,8 +658,13 @@ impl World {
                 self.desk.lose_link();
             }
             Action::InputEnds => self.desk.engine.handle_input_ended(now, LINK),
+            Action::HungUp => self.desk.engine.handle_hung_up(now),
             Action::Close => self.desk.engine.shutdown(now, Shutdown::Drain),
             Action::CloseTimeUp => {
+                if !self.desk.engine.closing.refuses_requests() {
+                    // Nobody is left on either side.
+                    self.monitor.link_lost();
+                }
                 self.desk.engine.closing_due(now);
                 self.desk.engine.settle(now);
             }
