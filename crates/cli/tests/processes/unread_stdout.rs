@@ -1,6 +1,8 @@
 //! **orderly-close**, while nobody reads what a server says. It then stops reading, too, so the end
 //! of its input is behind requests that it does not take.
 
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -12,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use crate::support::{BELAY, MODES, request, signal};
+use crate::support::{BELAY, MODES, Scratch, request, signal};
 
 /// Without a byte taken a server waits for 5 s; a busy machine gets twice that.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -116,4 +118,52 @@ async fn orderly_close_whoever_reads_in_time_gets_every_answer_after_a_hang_up()
     });
     let [legacy, modern] = readers;
     tokio::join!(legacy, modern);
+}
+
+/// Nobody writes, nobody reads any more, and no handler says anything that would show it.
+#[tokio::test]
+async fn stops_with_its_caller_when_the_reader_of_stdout_is_gone() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let sockets: (OwnedFd, OwnedFd) = (ours.into(), theirs.into());
+    let (read, write) = std::io::pipe().unwrap();
+    let pipe: (OwnedFd, OwnedFd) = (read.into(), write.into());
+    for (ours, theirs) in [pipe, sockets] {
+        let log = Scratch::new("cleaned");
+        let mut child = Command::new(BELAY)
+            .arg("serve")
+            .env("BELAY_DEMO_CLEANUP_LOG", &log.0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::from(theirs))
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let count = json!({ "name": "count", "arguments": { "to": 1, "delay_ms": 0 } });
+        let hang = json!({ "name": "hang", "arguments": {} });
+        for call in [
+            request(Mode::Modern, 1, "tools/call", hang),
+            request(Mode::Modern, 2, "tools/call", count),
+        ] {
+            stdin
+                .write_all(format!("{call}\n").as_bytes())
+                .await
+                .unwrap();
+        }
+        // Its answers show that it has taken both.
+        let ours = tokio::task::spawn_blocking(move || {
+            let mut ours = std::fs::File::from(ours);
+            let mut read = Vec::new();
+            while !String::from_utf8_lossy(&read).contains("result") {
+                let mut piece = [0; 1024];
+                let count = std::io::Read::read(&mut ours, &mut piece).unwrap();
+                read.extend_from_slice(&piece[..count]);
+            }
+            ours
+        });
+        drop(ours.await.unwrap());
+        let ended = timeout(Duration::from_secs(4), child.wait()).await;
+        assert_eq!(ended.expect("it ends").unwrap().code(), Some(0));
+        assert_eq!(log.text().lines().count(), 1, "its clean-up has run");
+        drop(stdin);
+    }
 }

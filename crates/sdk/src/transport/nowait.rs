@@ -103,11 +103,30 @@ pub(super) fn hung_up(input: &File) -> Option<BoxFuture<()>> {
     }))
 }
 
-/// Reads. The output is only looked at: if nobody reads it, the end of the input is no end but a loss.
+/// Comes to its end when nobody can read an output any more, although nothing is written.
+fn reader_gone(output: &File) -> Option<BoxFuture<()>> {
+    // Neither of the two is ready for anything but a hang-up.
+    let interest = match Kind::of(output.as_fd())? {
+        Kind::Pipe => Interest::ERROR,
+        // One that only sends no more may still read.
+        Kind::Socket => Interest::PRIORITY,
+    };
+    let output = register(output.try_clone().ok()?, interest)?;
+    Some(Box::pin(async move {
+        let seen = output.ready(interest).await.is_ok();
+        if !seen || !nobody_reads(output.get_ref()) {
+            pending().await
+        }
+    }))
+}
+
+/// Reads. The output is only looked at: if nobody reads it, the end of the input is no end but a
+/// loss, and neither is waited for.
 pub(super) struct NowaitReader {
     kind: Kind,
     input: AsyncFd<File>,
     output: File,
+    reader_gone: Option<BoxFuture<()>>,
 }
 
 impl NowaitReader {
@@ -119,23 +138,38 @@ impl NowaitReader {
             kind,
             input,
             output: output.try_clone().ok()?,
+            reader_gone: reader_gone(output),
         })
+    }
+
+    /// Nothing can be read for now. An error if nobody would hear the answer.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(gone) = &mut self.reader_gone else {
+            return Poll::Pending;
+        };
+        ready!(gone.as_mut().poll(cx));
+        self.reader_gone = None;
+        Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
     }
 }
 
 impl AsyncRead for NowaitReader {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
         loop {
-            let mut ready = ready!(self.input.poll_read_ready(cx))?;
-            match self
+            let Poll::Ready(ready) = this.input.poll_read_ready(cx) else {
+                return this.poll_idle(cx);
+            };
+            let mut ready = ready?;
+            match this
                 .kind
-                .read(self.input.as_fd(), buffer.initialize_unfilled())
+                .read(this.input.as_fd(), buffer.initialize_unfilled())
             {
-                Ok(0) if nobody_reads(&self.output) => {
+                Ok(0) if nobody_reads(&this.output) => {
                     return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
                 }
                 Ok(count) => {

@@ -127,7 +127,8 @@ struct ThreadReader {
 }
 
 impl ThreadReader {
-    /// The output is only looked at: if nobody reads it, the end of the input is no end but a loss.
+    /// The output is only looked at: if nobody reads it, the end of the input is no end but a loss,
+    /// and neither is waited for.
     fn new(mut input: File, output: File) -> io::Result<Self> {
         let (sender, chunks) = mpsc::channel(2);
         thread::Builder::new()
@@ -135,7 +136,7 @@ impl ThreadReader {
             .spawn(move || {
                 let mut buffer = vec![0; CHUNK];
                 loop {
-                    let read = match input.read(&mut buffer) {
+                    let read = match read_unless_unheard(&mut input, &output, &mut buffer) {
                         Ok(0) if nobody_reads(&output) => Err(io::ErrorKind::BrokenPipe.into()),
                         Ok(0) => return,
                         Ok(count) => Ok(Bytes::copy_from_slice(&buffer[..count])),
@@ -278,6 +279,24 @@ fn write_all(output: &mut File, mut chunk: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Waits for input, or until nobody is there to hear the answer.
+fn read_unless_unheard(input: &mut File, output: &File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut either = [
+        PollFd::new(&*input, PollFlags::IN),
+        PollFd::new(output, PollFlags::empty()),
+    ];
+    // Where this cannot be asked, a read tells more.
+    let asked = poll(&mut either, None).is_ok();
+    let [input_says, output_says] = either.map(|it| it.revents());
+    if asked && input_says.is_empty() && output_says.intersects(GONE) {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    input.read(buffer)
+}
+
+/// What is said of an output that nobody can read.
+const GONE: PollFlags = PollFlags::ERR.union(PollFlags::HUP);
+
 fn wait_for(file: &File, event: PollFlags) {
     // If this fails, the next attempt to read or write tells why.
     let _ = poll(&mut [PollFd::new(file, event)], None);
@@ -287,8 +306,34 @@ fn wait_for(file: &File, event: PollFlags) {
 pub(super) fn nobody_reads(output: &File) -> bool {
     let mut output = [PollFd::new(output, PollFlags::empty())];
     let at_once = Timespec::default();
-    poll(&mut output, Some(&at_once)).is_ok()
-        && output[0]
-            .revents()
-            .intersects(PollFlags::ERR | PollFlags::HUP)
+    poll(&mut output, Some(&at_once)).is_ok() && output[0].revents().intersects(GONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    fn pipe() -> (File, File) {
+        let (read, write) = std::io::pipe().unwrap();
+        (OwnedFd::from(read).into(), OwnedFd::from(write).into())
+    }
+
+    /// What threads are for is not what `nowait` is for, but they see the same.
+    #[tokio::test]
+    async fn a_reader_of_the_output_that_is_gone_is_noticed_with_the_input_idle() {
+        let (input, mut to_input) = pipe();
+        let (from_output, output) = pipe();
+        let mut reader = ThreadReader::new(input, output).unwrap();
+        let mut read = [0; 8];
+        to_input.write_all(b"hello").unwrap();
+        assert_eq!(reader.read(&mut read).await.unwrap(), 5);
+        drop(from_output);
+        let noticed = tokio::time::timeout(Duration::from_secs(10), reader.read(&mut read)).await;
+        let error = noticed.expect("it is noticed").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
 }
