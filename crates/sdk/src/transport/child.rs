@@ -2,7 +2,7 @@
 //!
 //! A child has a process group of its own. Its end is: stdin is closed, 2 s, SIGTERM to the group,
 //! 2 s, SIGKILL to the group, reaped (**no-orphan-processes**). That happens on threads, so that a
-//! dying runtime cannot take it along.
+//! dying runtime cannot take it along. Descendants that leave the group are out of reach.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -57,6 +57,11 @@ impl ClientBuilder {
     /// taken; all else is as the command says.
     ///
     /// If the child exits on the era probe, it is started once more and greeted the legacy way.
+    ///
+    /// The child has a process group of its own. When the connection ends, stdin is closed; whatever
+    /// is left in the group gets SIGTERM after 2 s and SIGKILL after 2 s more. A process that leaves
+    /// the group on purpose (a daemon, anything started by `setsid`) is not found again and lives on;
+    /// where that matters, start the server in a container, or in a systemd scope.
     ///
     /// # Cancel safety
     ///
