@@ -1,5 +1,4 @@
-//! **answered-or-gone**: however many requests come at once, and however their answers are read,
-//! each has exactly one. What is counted is what stands in the pipes, not what a ledger says.
+//! On pipes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -10,6 +9,7 @@ use belay::engine::Mode;
 use belay_testkit::Transcript;
 use serde_json::{Value, json};
 
+use super::Reads;
 use crate::support::{BELAY, MODES, memory, request};
 
 /// How a burst is written.
@@ -21,17 +21,6 @@ enum Writes {
     EachByItself,
     /// In pieces that end anywhere.
     InPieces,
-}
-
-/// How its answers are read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reads {
-    /// As they come.
-    AtOnce,
-    /// A little at a time.
-    Slowly,
-    /// Not at all until everything stands still, and then all of it.
-    AfterAStop,
 }
 
 #[test]
