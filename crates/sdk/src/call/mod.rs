@@ -216,11 +216,11 @@ enum State {
 impl State {
     /// A future does nothing until it is polled, but a call that was started has begun.
     fn begin(mut travel: BoxFuture<Result<RawJson, Error>>) -> Self {
-        // Whoever awaits it polls it again, with a waker that wakes.
-        match travel
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()))
-        {
+        // Whoever awaits it polls it again, with a waker that wakes. It is not held back because its
+        // task has done much already, as tokio would: of many calls, none would begin after the first
+        // hundred or so.
+        let mut first = tokio::task::unconstrained(travel.as_mut());
+        match Pin::new(&mut first).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(ended) => Self::Over(Some(ended)),
             Poll::Pending => Self::Layered(travel),
         }

@@ -599,6 +599,19 @@ async fn event_streams_are_found_and_a_failed_post_loses_its_call_alone() {
     client.close().await;
 }
 
+/// A task that has done much already is held back by tokio; the calls that it starts are not.
+#[tokio::test]
+async fn every_call_that_is_started_has_begun() {
+    let server = Running::start().await;
+    let client = Client::builder("test", "1").mode(Mode::Legacy);
+    let client = client.http(&server.url()).await.unwrap();
+    let calls: Vec<_> = (0..1000)
+        .map(|_| client.call_tool("hang", json!({})).start())
+        .collect();
+    let begun = calls.iter().filter(|call| call.id().is_some()).count();
+    assert_eq!((begun, client.ledger().calls.in_flight()), (1000, 1000));
+}
+
 #[tokio::test]
 async fn an_event_stream_that_sends_us_elsewhere_is_not_followed() {
     let server = Played::new(|asked| match asked.method.as_str() {
