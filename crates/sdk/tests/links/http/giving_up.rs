@@ -124,6 +124,12 @@ impl Played {
             tokio::time::sleep(self.slow).await;
         }
         self.note(Posted::Whole(message.clone()));
+        if message["params"]["name"] == "overloaded" {
+            let error = json!({ "code": -31001, "message": "overloaded" });
+            let body = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
+            let body = body.to_string();
+            return say(&mut stream, "429 Later", "application/json", &body).await;
+        }
         let answer = match message["method"].as_str()? {
             "initialize" => json!({
                 "protocolVersion": "2025-11-25", "capabilities": {},
@@ -268,5 +274,18 @@ async fn cancel_never_waits_behind_a_post_that_is_not_acknowledged() {
             server.posted().iter().any(cancelled)
         })
         .await;
+    }
+}
+
+/// A server that does not take a call says so by its id, and that is its answer.
+#[tokio::test]
+async fn typed_end_a_call_that_is_not_taken_is_refused() {
+    for wire in [Wire::Http, Wire::EventStream] {
+        let server = Played::new(wire, Duration::ZERO).await;
+        let client = server.client().await;
+        let error = client.call_tool("overloaded", json!({})).await.unwrap_err();
+        let code = error.refusal().map(|refusal| refusal.code);
+        assert_eq!(code, Some(-31001), "{wire:?}: {error:?}");
+        client.close().await;
     }
 }

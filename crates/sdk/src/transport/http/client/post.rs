@@ -178,25 +178,25 @@ async fn ask(place: &Place, carried: &Carried) {
         Ok(response) => response,
         Err(loss) => return carried.lost(loss, false),
     };
-    if place.answers == Answers::OnStream {
-        return taken(carried, response).await;
-    }
-    carried.acknowledged();
-    if opens && response.status().is_success() {
-        place.begin_session(response.headers());
+    let success = response.status().is_success();
+    match place.answers {
+        Answers::OnStream if success => return taken(carried, response).await,
+        // What is refused here is not answered there.
+        Answers::OnStream => {}
+        Answers::InResponse => {
+            carried.acknowledged();
+            if opens && success {
+                place.begin_session(response.headers());
+            }
+        }
     }
     understand(place, carried, response, named, asks.as_ref()).await;
 }
 
 /// A call whose answer comes on the event stream: the response only says that it has arrived.
 async fn taken(carried: &Carried, response: Response<Incoming>) {
-    let (parts, body) = response.into_parts();
-    if !parts.status.is_success() {
-        let loss = answer::odd(parts.status, &parts.headers, body).await;
-        return carried.lost(loss, false);
-    }
     carried.acknowledged();
-    answer::drain(body).await;
+    answer::drain(response.into_body()).await;
 }
 
 /// What comes back to a call.
@@ -227,7 +227,7 @@ async fn understand(
                 }
                 Err(Unread::Broken(loss)) => return carried.lost(loss, false),
             };
-            match status.is_success() || speaks_for_itself(carried, status, &body, asked) {
+            match status.is_success() || speaks_for_itself(place, carried, status, &body, asked) {
                 true if !body.is_empty() => {
                     place.deliver(carried, &body, || {
                         HttpAnswer::new(status, headers, &body).to_string()
@@ -245,6 +245,7 @@ async fn understand(
 /// not ask, and a server that is broken before it was understood, has not been answered; and some
 /// servers give errors about HTTP an id that nobody has.
 fn speaks_for_itself(
+    place: &Place,
     carried: &Carried,
     status: StatusCode,
     body: &Bytes,
@@ -262,7 +263,8 @@ fn speaks_for_itself(
     }
     match jsonrpc::decode(body, 64) {
         Ok(Message::Response(response)) => response.body.is_err() && Some(&response.id) == asked,
-        Ok(Message::Unaddressed(_)) => true,
+        // Where answers come on a stream, only one that names its call takes their place.
+        Ok(Message::Unaddressed(_)) => place.answers == Answers::InResponse,
         _ => false,
     }
 }
