@@ -40,8 +40,20 @@ impl HttpServer {
     }
 
     pub(crate) async fn with(options: &[&str]) -> Self {
+        Self::of(Command::new(BELAY), options).await
+    }
+
+    /// One with a bug that was planted in it.
+    #[cfg(belay_planted)]
+    pub(crate) async fn planted(bug: &str) -> Self {
+        let mut command = Command::new(BELAY);
+        command.env("BELAY_PLANTED", bug);
+        Self::of(command, &[]).await
+    }
+
+    async fn of(mut command: Command, options: &[&str]) -> Self {
         let log = Scratch::new("cleaned");
-        let mut child = Command::new(BELAY)
+        let mut child = command
             .args(["serve", "--http", "127.0.0.1:0"])
             .args(options)
             .env("BELAY_DEMO_CLEANUP_LOG", &log.0)
