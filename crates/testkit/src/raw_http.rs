@@ -151,6 +151,12 @@ impl RawHttp {
 
     /// Sends a request.
     pub async fn send(&mut self, method: &str, body: &[u8]) {
+        let request = self.encoded(method, body);
+        self.bytes(&request).await;
+    }
+
+    /// The bytes of a request, for those who send several at once.
+    pub fn encoded(&self, method: &str, body: &[u8]) -> Vec<u8> {
         let mut head = format!("{method} {} HTTP/1.1\r\n", self.path);
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -158,12 +164,17 @@ impl RawHttp {
         head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
         let mut request = head.into_bytes();
         request.extend_from_slice(body);
-        self.bytes(&request).await;
+        request
     }
 
     /// Sends any bytes.
     pub async fn bytes(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).await.expect("an open socket");
+        self.try_bytes(bytes).await.expect("an open socket");
+    }
+
+    /// The same, if the connection does not end before.
+    pub async fn try_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await
     }
 
     /// Closes the sending half, and leaves the other open.
@@ -230,32 +241,39 @@ impl RawHttp {
 
     /// The next event on a stream: its id and its message, if it has them. What is no JSON is a text.
     pub async fn event(&mut self) -> Option<(Option<String>, Value)> {
-        timeout(PATIENCE, async {
-            loop {
-                if let Some(event) = self.events.next_event() {
-                    let event = event.expect("an event of a reasonable size");
-                    let message = match serde_json::from_slice(&event.data) {
-                        Ok(message) => message,
-                        Err(_) if event.data.is_empty() => Value::Null,
-                        Err(_) => String::from_utf8_lossy(&event.data).into(),
-                    };
-                    return Some((event.id, message));
-                }
-                let chunk = self.chunk().await?;
-                self.events.push(&chunk);
-            }
-        })
-        .await
-        .expect("an event in time")
+        let event = timeout(PATIENCE, self.try_event()).await;
+        event.expect("an event in time").ok().flatten()
     }
 
-    /// The next chunk of a body; `None` at its end, in good order or not.
-    async fn chunk(&mut self) -> Option<Vec<u8>> {
+    /// The same, however long it takes; an error if the stream breaks off.
+    pub async fn try_event(&mut self) -> io::Result<Option<(Option<String>, Value)>> {
+        loop {
+            if let Some(event) = self.events.next_event() {
+                let event = event.expect("an event of a reasonable size");
+                let message = match serde_json::from_slice(&event.data) {
+                    Ok(message) => message,
+                    Err(_) if event.data.is_empty() => Value::Null,
+                    Err(_) => String::from_utf8_lossy(&event.data).into(),
+                };
+                return Ok(Some((event.id, message)));
+            }
+            match self.chunk().await? {
+                Some(chunk) => self.events.push(&chunk),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The next chunk of a body; `None` at its end.
+    async fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         if !self.chunked {
             while self.read.is_empty() {
-                self.read_more().await.ok()?;
+                match self.read_more().await {
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+                    read => read?,
+                }
             }
-            return Some(std::mem::take(&mut self.read));
+            return Ok(Some(std::mem::take(&mut self.read)));
         }
         loop {
             if let Some(end) = self.read.windows(2).position(|window| window == b"\r\n") {
@@ -264,10 +282,10 @@ impl RawHttp {
                 if self.read.len() >= end + 2 + size + 2 {
                     let chunk = self.read[end + 2..end + 2 + size].to_vec();
                     self.read.drain(..end + 2 + size + 2);
-                    return (size > 0).then_some(chunk);
+                    return Ok((size > 0).then_some(chunk));
                 }
             }
-            self.read_more().await.ok()?;
+            self.read_more().await?;
         }
     }
 
