@@ -4,6 +4,7 @@ mod conformance;
 mod fuzz;
 mod interop;
 mod rules;
+mod soak;
 mod step;
 mod test;
 
@@ -13,10 +14,14 @@ const HELP: &str = "\
 cargo xtask <command>
 
   test                 everything CI runs: format, clippy, tests, docs, interop, conformance,
-                       features, planted bugs, limits
+                       features, planted bugs, soak, limits
   fuzz [--seconds N]   libFuzzer on every target in fuzz/, N seconds each (default 30)
   conformance          the official conformance suite, against conformance/baseline.txt
   interop              Belay against the Python, TypeScript and Rust SDKs, from their registries
+  soak [--seconds N] [--seed S]
+                       random traffic on every wire at once, and whether everything is accounted
+                       for (default 60 s); the seed that a failure names replays its schedule
+  soak --planted       whether a short soak finds each of some planted bugs
   rules                whether each rule in docs/lifecycle.md leads to a test of its name
   help                 this
 ";
@@ -33,6 +38,8 @@ fn main() -> ExitCode {
         },
         ["conformance"] => conformance::run(),
         ["interop"] => interop::run(),
+        ["soak", "--planted"] => soak::planted_bugs(),
+        ["soak", options @ ..] => soak::run(options),
         ["rules"] => rules::run(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

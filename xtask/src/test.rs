@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::step::{self, cargo, output, target};
-use crate::{conformance, interop, rules};
+use crate::{conformance, interop, rules, soak};
 
 pub(crate) fn run() -> Result<(), String> {
     step::run("format", &mut cargo(&["fmt", "--all", "--check"]))?;
@@ -33,6 +33,8 @@ pub(crate) fn run() -> Result<(), String> {
     conformance::run()?;
     features()?;
     planted_bugs()?;
+    soak::run(&["--seconds", "60"])?;
+    soak::planted_bugs()?;
     dependencies("belay-protocol", &[], 20)?;
     // With the program itself that makes 68; 16 of them are what seals the state of rounds.
     let minimal = ["--no-default-features", "--features", "server,stdio"];
