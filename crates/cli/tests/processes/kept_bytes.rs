@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 
 use crate::http::{HttpServer, Way};
-use crate::support::{memory, peak_memory};
+use crate::support::{memory, peak_memory, processor_time};
 
 /// What the server may keep.
 const BUDGET: usize = 24 << 20;
@@ -229,6 +229,11 @@ async fn bounded_broken_streams_that_go_on_talking() {
             assert!(broken.answer().await.is_stream());
         }
         until_still(server).await;
+        // Whoever waits for room waits, and does not look again and again.
+        let before = processor_time(server.pid());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let took = processor_time(server.pid()) - before;
+        assert!(took < Duration::from_millis(400), "{took:?}");
     })
     .await;
 }

@@ -121,6 +121,17 @@ pub(crate) fn peak_memory(pid: u32) -> usize {
     status_bytes(pid, "VmHWM:")
 }
 
+/// How long a process has run, in all its threads.
+pub(crate) fn processor_time(pid: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The name, in brackets, may have anything in it; the two times are fields 14 and 15.
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.map(|it| it.parse::<u64>().unwrap()).sum();
+    // A hundred ticks are a second, on every Linux.
+    Duration::from_millis(10 * ticks)
+}
+
 fn status_bytes(pid: u32, name: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).unwrap();

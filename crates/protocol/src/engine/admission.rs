@@ -76,8 +76,37 @@ impl Engine {
         }
     }
 
-    /// A request from the peer that there is no room for: it is refused at once (**bounded**).
-    pub fn refuse_request(
+    /// A request from the peer that there is no room to keep: it is refused at once (**bounded**).
+    pub fn handle_request_without_room(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        request: &Request,
+    ) {
+        if self.is_closed() || self.exchanges.get(exchange).is_none() {
+            self.requests.ledger.strays_on_closed_exchanges += 1;
+            return;
+        }
+        self.heard(exchange);
+        if self.must_not_answer() {
+            self.requests.ledger.ignored_requests += 1;
+            self.requests.refuse_serving(End::Rejected);
+        } else if self.is_flooded() {
+            self.lose_link(now, LossKind::Flooded.into());
+        } else {
+            let error = match self.closing.refuses_requests() {
+                true => ErrorObject::new(error_code::SHUTTING_DOWN, "shutting down"),
+                false => {
+                    let problem = "overloaded: too much is being worked on; send it again later";
+                    ErrorObject::new(error_code::OVERLOADED, problem)
+                }
+            };
+            self.refuse_request(now, exchange, request, error);
+        }
+        self.settle(now);
+    }
+
+    fn refuse_request(
         &mut self,
         now: Time,
         exchange: ExchangeId,
@@ -85,17 +114,12 @@ impl Engine {
         error: ErrorObject,
     ) {
         self.requests.refuse_serving(End::Rejected);
-        if self.must_not_answer() {
-            self.requests.ledger.ignored_requests += 1;
-            return;
-        }
         let code = error.code;
         let bytes = frame::answer(&request.id, &Err(error));
         if planted(Bug::RefusedTwice) {
             self.refuse(now, exchange, bytes.clone(), code);
         }
         self.refuse(now, exchange, bytes, code);
-        self.settle(now);
     }
 
     /// 2026-07-28, basic/transports: a server must not ask, a client must not answer.

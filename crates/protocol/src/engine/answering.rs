@@ -285,13 +285,21 @@ impl Engine {
         }
     }
 
+    /// Whether something that is said on behalf of this request goes out (**silence**).
+    pub fn is_working(&self, key: RequestKey) -> bool {
+        let serving = self.requests.serving(key);
+        serving.is_some_and(|serving| serving.stage.is_working())
+    }
+
+    /// Whether its progress does: only if its caller wanted to know.
+    pub fn wants_progress(&self, key: RequestKey) -> bool {
+        let serving = self.requests.serving(key);
+        serving.is_some_and(|serving| serving.stage.is_working() && serving.token.is_some())
+    }
+
     /// The request, if something may still be said on its behalf.
     fn speaking(&mut self, key: RequestKey) -> Option<&mut Serving> {
-        let speaks = self
-            .requests
-            .serving(key)
-            .is_some_and(|serving| serving.stage.is_working());
-        if !speaks {
+        if !self.is_working(key) {
             self.requests.ledger.silenced += 1;
             return None;
         }

@@ -226,8 +226,8 @@ pub struct Limits {
     /// Cancels remembered for requests that have not come yet, and as many requests that are over.
     /// Servers on legacy HTTP and on event streams only.
     pub early_cancels: usize,
-    /// Bytes that the peer can make a server keep on one connection: requests until they are over,
-    /// and what the peer has subscribed to. Whoever reads sees to it. On HTTP, where clients come
+    /// Bytes that the peer can make us keep on one connection: requests until they are over, and what
+    /// a client has subscribed to. Whoever reads sees to it. On HTTP, where clients come
     /// and go, the server has one such limit for all of them.
     pub kept_bytes: usize,
 }

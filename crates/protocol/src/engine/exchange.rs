@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::{CallId, RequestKey, Time};
+use super::{CallId, Engine, RequestKey, Time};
 
 /// One exchange.
 #[derive(Clone, Debug)]
@@ -210,8 +210,10 @@ impl Queue {
         self.frames.shrink_to_fit();
     }
 
-    pub(super) fn frames_waiting(&self) -> usize {
-        self.frames.len() - self.begun
+    /// What it takes to keep the frames that have not begun.
+    pub(super) fn output_bytes(&self) -> usize {
+        let frames = self.frames.len() - self.begun;
+        self.ordinary_bytes + self.answer_bytes + frames * Engine::FRAME_OVERHEAD
     }
 
     pub(super) fn has_begun(&self) -> bool {

@@ -327,9 +327,22 @@ impl Engine {
         }
         let mut result = InitializeResult::new(version.as_str(), capabilities, info.clone());
         result.instructions.clone_from(instructions);
+        let answer = self.encode_own_answer(&result)?;
         self.handshake = Handshake::Legacy(version);
         self.introduction = Some(introduction);
-        Ok(RawJson::encode(&result).expect("our own types are always valid JSON"))
+        Ok(answer)
+    }
+
+    /// An answer of the engine's own, if there is room for it.
+    fn encode_own_answer(&self, result: &impl serde::Serialize) -> Result<RawJson, ErrorObject> {
+        let answer = RawJson::encode(result).expect("our own types are always valid JSON");
+        match answer.as_bytes().len() <= self.answer_room {
+            true => Ok(answer),
+            false => {
+                let problem = "overloaded: too much waits to be read; send it again later";
+                Err(ErrorObject::new(error_code::OVERLOADED, problem))
+            }
+        }
     }
 
     /// A server's answer to `server/discover`.
@@ -353,7 +366,7 @@ impl Engine {
         meta.set(meta_key::SERVER_INFO, info)
             .expect("our own types are always valid JSON");
         result.meta = Some(meta);
-        Ok(RawJson::encode(&result).expect("our own types are always valid JSON"))
+        self.encode_own_answer(&result)
     }
 }
 

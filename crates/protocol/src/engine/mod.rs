@@ -139,6 +139,8 @@ pub struct Engine {
     timers: Timers,
     events: VecDeque<Event>,
     transmits: VecDeque<Transmit>,
+    /// How long an answer may be that the engine gives by itself.
+    answer_room: usize,
 }
 
 impl Engine {
@@ -171,7 +173,15 @@ impl Engine {
             timers: Timers::default(),
             events: VecDeque::new(),
             transmits: VecDeque::new(),
+            answer_room: usize::MAX,
         }
+    }
+
+    /// How many bytes an answer may have now that the engine gives by itself, to `initialize` and
+    /// `server/discover`. A longer one is refused as an overload (**bounded**). To be said before each
+    /// message by whoever weighs what waits to be read.
+    pub fn set_answer_room(&mut self, bytes: usize) {
+        self.answer_room = bytes;
     }
 
     /// A message has arrived on an exchange.

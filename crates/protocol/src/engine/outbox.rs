@@ -234,12 +234,14 @@ impl Engine {
     /// begun are with the transport.
     pub fn output_bytes(&self) -> usize {
         let queues = self.exchanges.iter().map(|(_, exchange)| &exchange.queue);
-        queues
-            .map(|queue| {
-                let bytes = queue.ordinary_bytes() + queue.answer_bytes();
-                bytes + queue.frames_waiting() * Self::FRAME_OVERHEAD
-            })
-            .sum()
+        queues.map(Queue::output_bytes).sum()
+    }
+
+    /// The same where something said on behalf of this request would go; of nobody's, the GET stream
+    /// of a server on HTTP.
+    pub fn output_bytes_for(&self, serves: Option<RequestKey>) -> usize {
+        let exchange = self.exchanges.get(self.served_exchange(serves));
+        exchange.map_or(0, |exchange| exchange.queue.output_bytes())
     }
 
     /// What keeping a frame takes besides its bytes.

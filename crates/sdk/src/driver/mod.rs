@@ -41,7 +41,7 @@ pub use io::Passed;
 pub(crate) use io::Tap;
 pub(crate) use ports::{Carried, Turn};
 pub(crate) use run::{Driven, Ends, Process, Until, launch, turn, turn_with};
-#[cfg(all(feature = "server", test))]
+#[cfg(feature = "server")]
 pub(crate) use shares::FREE;
 pub(crate) use shares::{Peer, Permit, Pool, Pools};
 pub(crate) use stats::{BUCKETS, CAUSES, Stats};
@@ -406,7 +406,7 @@ fn own_peer(config: &Config) -> Arc<Peer> {
     let pools = Pools::new(|pool| match pool {
         Pool::Bytes => limits.kept_bytes,
         Pool::Blocking => limits.blocking,
-        Pool::Handlers | Pool::Listens | Pool::Sessions | Pool::Connections => usize::MAX,
+        _ => usize::MAX,
     });
     pools.only_peer()
 }

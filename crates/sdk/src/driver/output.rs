@@ -3,8 +3,8 @@
 //! On a pipe the engine's own limits hold, and a pipe waits. On HTTP, where a peer can leave any
 //! number of streams unread, all that waits to be written is weighed against the peer's share. An
 //! answer that finds no room is dropped, for an error in its place that says so. What a handler says by
-//! the way waits for room, unless nothing else waits to be read: what it waits for might be given back
-//! by nobody but itself.
+//! the way waits for room; but one small frame on a stream on which nothing waits always passes, since
+//! the room might be given back by nobody but that handler.
 
 use belay_protocol::engine::{Engine, Rejection, RequestKey, Time};
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
@@ -18,9 +18,9 @@ impl Link {
     pub(super) fn respond(&self, key: RequestKey, answer: Answer) {
         self.tell(|engine, now| {
             let bytes = answer.as_ref().map_or(0, |result| result.as_bytes().len());
-            let answer = match self.check_output(engine, bytes) {
-                Ok(()) => answer,
-                Err(_) => Err(no_room_for_answer(bytes)),
+            let answer = match self.has_room(engine, bytes) {
+                true => answer,
+                false => Err(no_room_for_answer(bytes)),
             };
             engine.respond(now, key, answer);
         });
@@ -33,8 +33,12 @@ impl Link {
         method: &str,
         params: Option<&RawJson>,
     ) -> Result<(), Rejection> {
-        let bytes = params.map_or(0, |params| params.as_bytes().len());
-        self.when_there_is_room(bytes, |engine, now| {
+        let word = Word {
+            serves,
+            bytes: params.map_or(0, |params| params.as_bytes().len()),
+            is_progress: false,
+        };
+        self.when_there_is_room(word, |engine, now| {
             engine.notify(now, serves, method, params)
         })
         .await
@@ -48,8 +52,7 @@ impl Link {
         total: Option<f64>,
         message: Option<&str>,
     ) -> Result<(), Rejection> {
-        let bytes = message.map_or(0, str::len);
-        self.when_there_is_room(bytes, |engine, now| {
+        self.when_there_is_room(Word::progress(key, message), |engine, now| {
             engine.progress(now, key, progress, total, message)
         })
         .await
@@ -63,32 +66,17 @@ impl Link {
         total: Option<f64>,
         message: Option<&str>,
     ) -> Result<(), Rejection> {
-        let bytes = message.map_or(0, str::len);
-        self.say(bytes, |engine, now| {
+        self.say(Word::progress(key, message), |engine, now| {
             engine.progress(now, key, progress, total, message)
-        })
-    }
-
-    /// Says something of about so many bytes, if there is room for that.
-    fn say(
-        &self,
-        bytes: usize,
-        say: impl FnOnce(&mut Engine, Time) -> Result<(), Rejection>,
-    ) -> Result<(), Rejection> {
-        self.tell(|engine, now| {
-            if engine.output_bytes() > 0 {
-                self.check_output(engine, bytes)?;
-            }
-            say(engine, now)
         })
     }
 
     async fn when_there_is_room(
         &self,
-        bytes: usize,
+        word: Word,
         mut say: impl FnMut(&mut Engine, Time) -> Result<(), Rejection>,
     ) -> Result<(), Rejection> {
-        match self.say(bytes, &mut say) {
+        match self.say(word, &mut say) {
             Err(Rejection::QueueFull { .. }) => {}
             said => return said,
         }
@@ -96,7 +84,7 @@ impl Link {
         let waits = self.peer.wait_for_bytes();
         loop {
             let (room, freed) = (self.room.notified(), waits.freed());
-            match self.say(bytes, &mut say) {
+            match self.say(word, &mut say) {
                 Err(Rejection::QueueFull { .. }) => tokio::select! {
                     () = room => {}
                     () = freed => {}
@@ -106,27 +94,79 @@ impl Link {
         }
     }
 
+    /// Says something, if there is room. If not, nothing has changed, and nobody is woken: the driver
+    /// would look at what there is, find nothing, and wake whoever waits for room.
+    fn say(
+        &self,
+        word: Word,
+        say: impl FnOnce(&mut Engine, Time) -> Result<(), Rejection>,
+    ) -> Result<(), Rejection> {
+        let waker = {
+            let mut state = self.lock();
+            if !self.may_wait_in_queue(&state.engine, word) {
+                let limit = self.peer.limit(Pool::Bytes);
+                return Err(Rejection::QueueFull { limit });
+            }
+            let now = self.now();
+            say(&mut state.engine, now)?;
+            state.route()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    fn may_wait_in_queue(&self, engine: &Engine, word: Word) -> bool {
+        let goes_out = match word.serves {
+            Some(key) if word.is_progress => engine.wants_progress(key),
+            Some(key) => engine.is_working(key),
+            None => true,
+        };
+        let passes = word.bytes <= SMALL && engine.output_bytes_for(word.serves) == 0;
+        !goes_out || passes || self.has_room(engine, word.bytes)
+    }
+
     /// Whether there is room for one frame more that waits to be written, with so many bytes of
     /// content.
-    fn check_output(&self, engine: &Engine, bytes: usize) -> Result<(), Rejection> {
+    fn has_room(&self, engine: &Engine, bytes: usize) -> bool {
         if !self.weighs_output {
-            return Ok(());
+            return true;
         }
         let waiting = engine.output_bytes();
         let frame = ENVELOPE + bytes + Engine::FRAME_OVERHEAD;
         let beyond_free = |bytes: usize| bytes.saturating_sub(FREE);
         let more = beyond_free(waiting + frame) - beyond_free(waiting);
-        match self.peer.could_take(Pool::Bytes, more) {
-            true => Ok(()),
-            false => Err(Rejection::QueueFull {
-                limit: self.peer.limit(Pool::Bytes),
-            }),
+        self.peer.could_take(Pool::Bytes, more)
+    }
+}
+
+/// Something that is said by the way.
+#[derive(Clone, Copy)]
+struct Word {
+    /// On behalf of which request.
+    serves: Option<RequestKey>,
+    /// The length of its content.
+    bytes: usize,
+    is_progress: bool,
+}
+
+impl Word {
+    fn progress(key: RequestKey, message: Option<&str>) -> Self {
+        Self {
+            serves: Some(key),
+            bytes: message.map_or(0, str::len),
+            is_progress: true,
         }
     }
 }
 
 /// About what a frame has besides its content: `jsonrpc`, an id or a method, a progress token.
 const ENVELOPE: usize = 100;
+
+/// So much content is little, for what a handler says by the way.
+const SMALL: usize = 4 << 10;
 
 impl State {
     /// Weighs what waits to be written.
@@ -139,8 +179,8 @@ impl State {
 
 fn no_room_for_answer(bytes: usize) -> ErrorObject {
     let problem = format!(
-        "the request was carried out, and its answer of {bytes} bytes dropped: too much waits to be \
-         read"
+        "the request was carried out, but its answer of {bytes} bytes was dropped: it is too much, \
+         with all that waits to be read and is worked on (`kept_bytes`)"
     );
     // Not the code of an overload, after which a request can be sent again: this one has run.
     ErrorObject::new(error_code::INTERNAL_ERROR, problem)

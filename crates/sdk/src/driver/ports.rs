@@ -11,9 +11,8 @@ use belay_protocol::engine::{Closing, ExchangeId, Loss, LossKind, Transmit, Wait
 use belay_protocol::jsonrpc::{DecodeError, Message};
 use bytes::Bytes;
 
-#[cfg(feature = "server")]
-use super::Pool;
-use super::{Link, State};
+use super::shares::FREE;
+use super::{Link, Pool, State};
 
 /// One open exchange.
 #[derive(Default)]
@@ -199,7 +198,12 @@ impl Link {
 
     fn deliver_on(&self, exchange: ExchangeId, message: Result<Message, DecodeError>) {
         self.tell(|engine, now| match message {
-            Ok(message) => engine.handle_message(now, exchange, message),
+            Ok(message) => {
+                if self.weighs_output {
+                    engine.set_answer_room(FREE + self.peer.room(Pool::Bytes));
+                }
+                engine.handle_message(now, exchange, message);
+            }
             Err(error) => {
                 tracing::debug!(%error, "a message was malformed (smallest-scope)");
                 engine.handle_malformed(now, exchange, &error);

@@ -8,8 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use belay_protocol::engine::{Loss, LossKind};
-use belay_protocol::jsonrpc::{ErrorObject, Message};
-use belay_protocol::types::error_code;
+use belay_protocol::jsonrpc::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -276,9 +275,8 @@ impl Link {
             let mut state = self.lock();
             match message {
                 Ok(Message::Request(request)) if !fits => {
-                    let problem = "overloaded: too much is being worked on; send it again later";
-                    let error = ErrorObject::new(error_code::OVERLOADED, problem);
-                    state.engine.refuse_request(now, LINK, &request, error);
+                    let engine = &mut state.engine;
+                    engine.handle_request_without_room(now, LINK, &request);
                 }
                 Ok(message) => state.engine.handle_message(now, LINK, message),
                 Err(error) => state.engine.handle_malformed(now, LINK, &error),

@@ -1,9 +1,9 @@
 //! What the peers of a server take from it, and how much each of them may (**bounded**).
 //!
 //! Each [`Pool`] has a limit. A peer may hold no more of a pool than it leaves to the others: one
-//! alone can have half of it, two a third each. So there is always something left for the next one,
-//! however much the others want, and nobody has to know in advance how many there will be. (Switches
-//! share their buffers between queues like this: it is known as *dynamic thresholds*.)
+//! alone can have half of it, the next one half of what is left. So it takes many of them to use up a
+//! pool, and nobody has to know in advance how many there will be. (Switches share their buffers
+//! between queues like this: it is known as *dynamic thresholds*.)
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,10 +29,12 @@ pub(crate) enum Pool {
     Blocking,
     /// Legacy sessions and event streams.
     Sessions,
+    /// HTTP requests, until the last byte of their response was taken.
+    Requests,
     Connections,
 }
 
-const POOLS: usize = 6;
+const POOLS: usize = 7;
 
 /// The pools of a server.
 #[derive(Debug)]
@@ -64,7 +66,15 @@ pub(crate) struct Permit {
 impl Pools {
     pub(crate) fn new(limit: impl Fn(Pool) -> usize) -> Arc<Self> {
         use Pool::*;
-        let pools = [Bytes, Handlers, Listens, Blocking, Sessions, Connections];
+        let pools = [
+            Bytes,
+            Handlers,
+            Listens,
+            Blocking,
+            Sessions,
+            Requests,
+            Connections,
+        ];
         Arc::new(Self {
             limits: pools.map(limit),
             used: Default::default(),
@@ -128,10 +138,30 @@ impl Peer {
         self.sum_if_allowed(pool, used, amount).is_some()
     }
 
-    /// Whether this peer would be let have the last one of a pool.
+    /// How much of a pool there is for this peer.
+    pub(crate) fn room(&self, pool: Pool) -> usize {
+        let left = self.pools.limit(pool).saturating_sub(self.pools.used(pool));
+        match self.alone {
+            true => left,
+            false => {
+                let held = self.held[pool as usize].load(ORDER);
+                left.saturating_add(1).saturating_sub(held) / 2
+            }
+        }
+    }
+
+    /// Whether this peer could take one of a pool if another peer gave one back.
     #[cfg(all(feature = "http", feature = "server"))]
-    pub(crate) fn could_have_the_last(&self, pool: Pool) -> bool {
-        self.alone || self.held[pool as usize].load(ORDER) == 0
+    pub(crate) fn could_take_from_others(&self, pool: Pool) -> bool {
+        let left = self.pools.limit(pool).saturating_sub(self.pools.used(pool));
+        self.alone || self.held[pool as usize].load(ORDER) <= left
+    }
+
+    /// The same if it gave one back itself.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) fn could_take_for_its_own(&self, pool: Pool) -> bool {
+        let left = self.pools.limit(pool).saturating_sub(self.pools.used(pool));
+        self.alone || self.held[pool as usize].load(ORDER) <= left.saturating_add(1)
     }
 
     /// What is used of a pool after this peer has taken so much more, if it may.
@@ -326,6 +356,18 @@ mod tests {
         drop(of_first);
         assert_eq!(take_all(&second).len() + of_second.len(), 50);
         assert_eq!(pools.used(Pool::Handlers), 0, "each pool by itself");
+    }
+
+    #[test]
+    fn the_room_of_a_peer_is_what_it_can_take() {
+        let pools = pools(101);
+        let (one, other, only) = (pools.peer(), pools.peer(), pools.only_peer());
+        let _held = [one.take(Pool::Bytes, 20), other.take(Pool::Bytes, 7)];
+        for peer in [&one, &other, &only] {
+            let room = peer.room(Pool::Bytes);
+            assert!(peer.could_take(Pool::Bytes, room), "{room}");
+            assert!(!peer.could_take(Pool::Bytes, room + 1), "{room}");
+        }
     }
 
     #[test]

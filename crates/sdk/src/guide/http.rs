@@ -64,11 +64,11 @@
 //! | blocking handlers | 64 | `Server::limits`, `blocking` | -31001 |
 //! | listens | 1,024 | `Server::limits`, `listens` | 429 |
 //! | legacy sessions, and their idle time | 10,000, 5 min | `Endpoint::sessions`, `session_idle` | 503 |
-//! | connections | 16,384 | `Endpoint::connections` | wait to be accepted |
+//! | connections, and requests that are open on them | 16,384 | `Endpoint::connections` | wait to be accepted; 503 |
 //! | time in which nothing is read | 10 s | `Endpoint::write_stall` | closed, or the stream reset |
 //!
 //! No client can take one of them away from the others: it may hold as much as it leaves to them, which
-//! is half if it is alone. A client is a [`Principal`](crate::Principal) if there is one, else an
+//! is half if it is alone, and half of what is left otherwise. A client is a [`Principal`](crate::Principal) if there is one, else an
 //! address. If a reverse proxy on another machine stands in front of the server, name it with
 //! `Endpoint::reverse_proxy`: then each of its connections counts as a client.
 //!

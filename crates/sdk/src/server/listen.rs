@@ -8,7 +8,7 @@ use super::Service;
 use super::mailbox::Mailbox;
 use super::standing::notification;
 use crate::context::Context;
-use crate::driver::Answer;
+use crate::driver::{Answer, FREE, Pool};
 
 /// One stream may be about so many resources.
 const RESOURCES: usize = 1024;
@@ -22,10 +22,11 @@ pub(super) async fn listen(service: &Service, cx: &Context) -> Answer {
     meta.set(meta_key::SUBSCRIPTION_ID, cx.id())
         .map_err(internal)?;
     let meta = RawJson::encode(&meta).map_err(internal)?;
-    let mailbox = Mailbox::for_filter(&filter, cx.peer()).map_err(|_| {
+    let overloaded = || {
         let problem = "overloaded: too much is remembered; send it again later";
         ErrorObject::new(error_code::OVERLOADED, problem)
-    })?;
+    };
+    let mailbox = Mailbox::for_filter(&filter, cx.peer()).map_err(|_| overloaded())?;
     // First this, then the word that it is so: what happens in between is not missed.
     let listener = service.changes.listen(mailbox);
     {
@@ -33,6 +34,11 @@ pub(super) async fn listen(service: &Service, cx: &Context) -> Answer {
         let acknowledged = RawJson::encode(&AcknowledgedParams::new(filter)).map_err(internal)?;
         let tagged = acknowledged.with_member("_meta", &meta);
         drop(acknowledged);
+        // It would wait for room that nobody gives back but itself.
+        let beyond_free = tagged.as_bytes().len().saturating_sub(FREE);
+        if !cx.peer().could_take(Pool::Bytes, beyond_free) {
+            return Err(overloaded());
+        }
         cx.say(AcknowledgedParams::METHOD, &tagged).await;
     }
     loop {

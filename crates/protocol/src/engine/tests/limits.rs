@@ -328,3 +328,58 @@ fn what_is_larger_than_the_queue_is_refused_and_does_not_wait() {
         .notify(desk.now, None, "notifications/any", Some(&message));
     assert_eq!(told, Err(Rejection::MessageTooLarge { limit: 50 }));
 }
+
+#[test]
+fn bounded_an_answer_of_the_engine_without_room_is_refused_and_opens_nothing() {
+    let mut desk = Desk::new(server_config(Wire::Pipe));
+    desk.engine.set_answer_room(50);
+    let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}"#;
+    let hello = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+    desk.hear(&hello);
+    assert!(desk.written()[0].contains("-31001"));
+    assert_eq!(desk.engine.version(), None, "it is not open");
+    desk.engine.set_answer_room(5000);
+    desk.hear(&hello.replace("\"id\":1", "\"id\":2"));
+    assert!(desk.written()[0].contains("result"));
+}
+
+#[test]
+fn bounded_a_request_that_cannot_be_kept_is_refused_and_the_first_of_its_id_untouched() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let key = desk.start("1");
+    let Ok(Message::Request(request)) = jsonrpc::decode(&tool_call("1").into(), 64) else {
+        panic!("a request");
+    };
+    let refuse = |desk: &mut Desk| {
+        let engine = &mut desk.engine;
+        engine.handle_request_without_room(desk.now, LINK, &request);
+    };
+    refuse(&mut desk);
+    assert!(desk.written()[0].contains("-31001"));
+    desk.respond(key);
+    assert!(desk.written()[0].contains("result"));
+    desk.start("2");
+    desk.engine.shutdown(desk.now, Shutdown::Drain);
+    refuse(&mut desk);
+    let closing = desk.written().join("\n");
+    assert!(
+        closing.contains(&crate::types::error_code::SHUTTING_DOWN.to_string()),
+        "{closing}"
+    );
+}
+
+#[test]
+fn bounded_a_client_leaves_a_server_that_floods_it_with_requests_that_cannot_be_kept() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    let long = "x".repeat(100_000);
+    let asked = format!(r#"{{"jsonrpc":"2.0","id":"{long}","method":"roots/list"}}"#);
+    let Ok(Message::Request(request)) = jsonrpc::decode(&asked.into(), 64) else {
+        panic!("a request");
+    };
+    for _ in 0..200 {
+        desk.engine
+            .handle_request_without_room(desk.now, LINK, &request);
+    }
+    let cause = desk.engine.closed_because().expect("it is closing");
+    assert_eq!(cause.kind, LossKind::Flooded);
+}

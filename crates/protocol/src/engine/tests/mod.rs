@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::jsonrpc::{self, RawJson};
+use crate::jsonrpc::{self, Message, RawJson};
 use crate::types::{ClientCapabilities, Era, Implementation, ProtocolVersion, ServerCapabilities};
 
 use super::*;

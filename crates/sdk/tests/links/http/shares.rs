@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use belay::Principal;
-use belay::http::Endpoint;
+use belay::http::{Body, Endpoint, HttpService};
 use belay_testkit::{RawHttp, until};
 use http::{Request, Response};
 use http_body_util::Full;
@@ -121,6 +121,44 @@ async fn bounded_one_client_has_half_of_the_handlers() {
     server.hanging.comes_to(2).await;
 }
 
+/// Has somebody call `hang`, with so much padding.
+async fn post(service: &HttpService, who: &str, padding: usize) -> Response<Body> {
+    let params = json!({ "name": "hang", "arguments": { "padding": "x".repeat(padding) },
+        "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {} } });
+    let body =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+    let mut request = Request::post("http://localhost/mcp")
+        .header("Host", "localhost")
+        .header("Content-Type", "application/json")
+        .header("Accept", "application/json, text/event-stream")
+        .header("MCP-Protocol-Version", "2026-07-28")
+        .header("Mcp-Method", "tools/call")
+        .header("Mcp-Name", "hang")
+        .body(Full::new(bytes::Bytes::from(body)))
+        .unwrap();
+    request.extensions_mut().insert(Principal::new(who));
+    service.answer(request).await
+}
+
+/// However small they are: on HTTP/2 there can be many on each connection.
+#[tokio::test]
+async fn bounded_one_principal_has_half_of_the_open_requests() {
+    let hanging = Hanging::default();
+    let service = Endpoint::new(server(&hanging)).connections(4).service();
+    let greedy = [
+        post(&service, "greedy", 0).await,
+        post(&service, "greedy", 0).await,
+    ];
+    assert!(greedy.iter().all(|response| response.status() == 200));
+    assert_eq!(post(&service, "greedy", 0).await.status(), 503);
+    let other = post(&service, "other", 0).await;
+    assert_eq!(other.status(), 200);
+    // Not the end of a handler gives its place back, but the end of the response.
+    drop(greedy);
+    assert_eq!(post(&service, "greedy", 0).await.status(), 200);
+}
+
 /// Behind something that knows who asks, that is what counts, and not from where.
 #[tokio::test]
 async fn bounded_one_principal_has_half_of_the_bytes() {
@@ -128,25 +166,7 @@ async fn bounded_one_principal_has_half_of_the_bytes() {
     let service = Endpoint::new(server(&hanging))
         .kept_bytes(600_000)
         .service();
-    let post = |who: &str| {
-        let params = json!({ "name": "hang", "arguments": { "padding": "x".repeat(100_000) },
-            "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                "io.modelcontextprotocol/clientCapabilities": {} } });
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
-            .to_string();
-        let mut request = Request::post("http://localhost/mcp")
-            .header("Host", "localhost")
-            .header("Content-Type", "application/json")
-            .header("Accept", "application/json, text/event-stream")
-            .header("MCP-Protocol-Version", "2026-07-28")
-            .header("Mcp-Method", "tools/call")
-            .header("Mcp-Name", "hang")
-            .body(Full::new(bytes::Bytes::from(body)))
-            .unwrap();
-        request.extensions_mut().insert(Principal::new(who));
-        let service = service.clone();
-        async move { service.answer(request).await }
-    };
+    let post = async |who: &str| post(&service, who, 100_000).await;
     let is_stream = |response: &Response<_>| response.status() == 200;
     // Half of three quarters of the budget is two of these bodies.
     let greedy = [post("greedy").await, post("greedy").await];
@@ -159,6 +179,30 @@ async fn bounded_one_principal_has_half_of_the_bytes() {
     hanging.comes_to(1).await;
     until("all is given back", || service.handlers() == 1).await;
     assert!(is_stream(&post("greedy").await));
+}
+
+/// Where one client has its share, those of its sessions make room that it has never used.
+#[tokio::test(start_paused = true)]
+async fn bounded_a_client_that_has_its_share_makes_room_by_its_own() {
+    let server = Running::with(|it| it.sessions(8)).await;
+    let mut first = from(GREEDY, &server).await;
+    first.initialize("2025-11-25").await;
+    let second = hello(from(GREEDY, &server).await).await;
+    let others = [
+        hello(from(GREEDY, &server).await).await,
+        hello(from(GREEDY, &server).await).await,
+    ];
+    assert_eq!((second, others), (200, [200, 200]));
+    assert_eq!(
+        hello(from(GREEDY, &server).await).await,
+        503,
+        "they are new"
+    );
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(hello(from(GREEDY, &server).await).await, 200);
+    assert_eq!(server.listening.service().sessions(), 4);
+    first.call(1, "echo", json!({ "text": "hi" })).await;
+    assert_eq!(first.answer().await.status, 200, "what is used stays");
 }
 
 /// At the limit a session that was never used makes room, but not for one who has several.

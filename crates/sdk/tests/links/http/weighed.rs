@@ -1,5 +1,7 @@
 //! **bounded**, in bytes: what clients can make a server keep is weighed, and the honest go on.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use belay::engine::Mode;
@@ -106,8 +108,8 @@ struct Memo {
 /// What is listened to in either era is weighed with everything else, and given back.
 #[tokio::test]
 async fn bounded_the_resources_that_somebody_listens_to_are_weighed() {
-    // A modern client names all of them in one body, which is weighed as well.
-    for (mode, kept) in [(Mode::Modern, 640_000), (Mode::Legacy, 380_000)] {
+    // A modern client names all of them in one body, and is told them, which is weighed as well.
+    for (mode, kept) in [(Mode::Modern, 920_000), (Mode::Legacy, 380_000)] {
         let memo =
             |_: Context, memo: Memo| async move { ResourceContents::new("memo").text(memo.name) };
         let server = Running::of(
@@ -185,4 +187,47 @@ async fn bounded_an_event_that_is_said_again_is_not_copied() {
     }
     let growth = memory().saturating_sub(before);
     assert!(growth < 64 << 20, "60 replays of 4 MiB took {growth} bytes");
+}
+
+/// A handler that waits for room to say something hears of it at once when nobody wants to know any
+/// more, and can clean up (**stop-is-real**).
+#[tokio::test]
+async fn stop_is_real_for_a_handler_that_waits_for_room() {
+    let cleaned = Arc::new(AtomicBool::new(false));
+    let said = Arc::new(AtomicUsize::new(0));
+    let talk = {
+        let (cleaned, said) = (cleaned.clone(), said.clone());
+        move |cx: Context, _: Nothing| {
+            let (cleaned, said) = (cleaned.clone(), said.clone());
+            async move {
+                let token = cx.token();
+                let text = "x".repeat(2000);
+                while !token.is_cancelled() {
+                    let step = said.fetch_add(1, Ordering::SeqCst);
+                    cx.progress(step as f64, None, &text).await;
+                }
+                cleaned.store(true, Ordering::SeqCst);
+            }
+        }
+    };
+    let server = Running::of(
+        |server| server.tool(Tool::new("talk", talk)),
+        |it| it.kept_bytes(160_000),
+    )
+    .await;
+    let mut http = server.session("2025-11-25").await;
+    http.call(1, "talk", json!({})).await;
+    assert!(http.answer().await.is_stream());
+    let beside = server.beside(&http).await;
+    drop(http);
+    let (mut before, mut still) = (0, 0);
+    belay_testkit::until("it waits for room", || {
+        let now = said.load(Ordering::SeqCst);
+        still = if before == now { still + 1 } else { 0 };
+        before = now;
+        still > 50
+    })
+    .await;
+    http_cancel(&server, &beside).await;
+    belay_testkit::until("it has cleaned up", || cleaned.load(Ordering::SeqCst)).await;
 }

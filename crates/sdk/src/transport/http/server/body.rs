@@ -25,6 +25,8 @@ pub struct Body {
     kind: Kind,
     /// What is left of a message that is handed out in pieces.
     rest: Bytes,
+    /// The place of its request among those that are open.
+    _place: Option<Permit>,
 }
 
 #[derive(Debug)]
@@ -35,8 +37,17 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Self {
-        let rest = Bytes::new();
-        Self { kind, rest }
+        Self {
+            kind,
+            rest: Bytes::new(),
+            _place: None,
+        }
+    }
+
+    /// Keeps the place of its request until all of it was taken.
+    pub(super) fn in_place(mut self, place: Permit) -> Self {
+        self._place = Some(place);
+        self
     }
 
     pub(super) fn empty() -> Self {
@@ -203,11 +214,21 @@ impl Events {
                 };
                 if let Some((id, frame)) = taken {
                     self.keep_alive.rest();
+                    // What is copied is weighed as a copy.
+                    let shared = frame.len() > PIECE;
+                    let frame = match shared {
+                        true => carried.weighed(frame),
+                        false => frame,
+                    };
                     let event = SseEvent {
                         id,
-                        ..SseEvent::message(carried.weighed(frame))
+                        ..SseEvent::message(frame)
                     };
-                    return Poll::Ready(Some(self.begin(&event)));
+                    let first = self.begin(&event);
+                    return Poll::Ready(Some(match &self.carried {
+                        Some(carried) if !shared => carried.weighed(first),
+                        _ => first,
+                    }));
                 }
                 // It was withdrawn in between; there may be another.
                 cx.waker().wake_by_ref();

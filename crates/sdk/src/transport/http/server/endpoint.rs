@@ -207,7 +207,9 @@ impl Endpoint {
         self
     }
 
-    /// How many connections there may be. One more waits until it is accepted.
+    /// How many connections there may be, and how many HTTP requests may be open at once. One
+    /// connection more waits until it is accepted, or is closed if its client has its share; one
+    /// request more is refused with 503.
     pub fn connections(mut self, limit: usize) -> Self {
         self.options.connections = permits(limit);
         self
@@ -226,8 +228,11 @@ impl Endpoint {
     /// pass whatever the others weigh. What has no room is refused, with 503 or -31001.
     ///
     /// No client may hold more of this, or of any other limit, than it leaves to the others: one
-    /// alone can have half of it, two a third each. A client is a [`Principal`](crate::Principal) if
+    /// alone can have half of it, the next one half of what is left. So an answer larger than three
+    /// eighths of this number is never delivered. A client is a [`Principal`](crate::Principal) if
     /// there is one, else an address; see [`Endpoint::reverse_proxy`] for those that stand for many.
+    /// In a router of somebody else's, requests without a principal have no share: nobody knows whose
+    /// they are.
     pub fn kept_bytes(mut self, limit: usize) -> Self {
         self.options.kept_bytes = limit;
         self
@@ -235,7 +240,7 @@ impl Endpoint {
 
     /// Requests from this address come from many clients: a reverse proxy is there. Then each of
     /// its connections counts as a client when limits are shared out, and not all of them as one.
-    /// (That is so for connections from this machine itself in any case.)
+    /// (That is so for connections from 127.0.0.1 and ::1 in any case.)
     ///
     /// ```
     /// # use belay::{Server, http::Endpoint};

@@ -48,7 +48,8 @@ impl std::fmt::Debug for StreamId<'_> {
     }
 }
 
-/// Keeps events in memory: up to a number of bytes in all, for a while, oldest out first.
+/// Keeps events in memory: up to a number of bytes in all, for a while, oldest out first. A session
+/// that has more than half of what is kept makes room by its own events, and not by those of others.
 ///
 /// ```
 /// use belay::http::MemoryEvents;
@@ -65,7 +66,7 @@ pub struct MemoryEvents {
 
 #[derive(Default, Debug)]
 struct Kept {
-    sessions: HashMap<Arc<str>, HashMap<u64, Stream>>,
+    sessions: HashMap<Arc<str>, Session>,
     /// Where each event is, oldest first: one entry for each that is kept, and no other.
     oldest: BTreeMap<u64, Entry>,
     /// How many there were.
@@ -78,6 +79,20 @@ struct Entry {
     since: Instant,
     session: Arc<str>,
     stream: u64,
+}
+
+#[derive(Default, Debug)]
+struct Session {
+    streams: HashMap<u64, Stream>,
+    bytes: usize,
+}
+
+impl Session {
+    /// Where its oldest event is in the index.
+    fn oldest(&self) -> Option<u64> {
+        let first = |stream: &Stream| stream.events.front().map(|(place, _)| *place);
+        self.streams.values().filter_map(first).min()
+    }
 }
 
 /// What keeping an event takes besides its bytes.
@@ -113,8 +128,11 @@ impl EventStore for MemoryEvents {
         let now = Instant::now();
         let mut kept = self.kept();
         let number = kept.append(now, stream, event.clone());
-        while kept.bytes > self.limit || kept.oldest_age(now) > Some(self.span) {
+        while kept.oldest_age(now) > Some(self.span) {
             kept.drop_oldest();
+        }
+        while kept.bytes > self.limit {
+            kept.make_room_in(stream.session);
         }
         number
     }
@@ -122,7 +140,7 @@ impl EventStore for MemoryEvents {
     fn after(&self, stream: StreamId<'_>, number: u64) -> Option<Vec<Bytes>> {
         let kept = self.kept();
         let session = kept.sessions.get(stream.session);
-        let Some(stream) = session.and_then(|streams| streams.get(&stream.number)) else {
+        let Some(stream) = session.and_then(|session| session.streams.get(&stream.number)) else {
             // Nothing was said on it yet.
             return (number == 0).then(Vec::new);
         };
@@ -134,8 +152,8 @@ impl EventStore for MemoryEvents {
 
     fn over(&self, stream: StreamId<'_>) {
         let mut kept = self.kept();
-        let streams = kept.sessions.get_mut(stream.session);
-        if let Some(events) = streams.and_then(|streams| streams.get_mut(&stream.number)) {
+        let session = kept.sessions.get_mut(stream.session);
+        if let Some(events) = session.and_then(|session| session.streams.get_mut(&stream.number)) {
             events.over = true;
             kept.forget_if_empty(stream.session, stream.number);
         }
@@ -143,8 +161,9 @@ impl EventStore for MemoryEvents {
 
     fn forget(&self, session: &str) {
         let mut kept = self.kept();
-        let streams = kept.sessions.remove(session).unwrap_or_default();
-        for (place, event) in streams.into_values().flat_map(|stream| stream.events) {
+        let session = kept.sessions.remove(session).unwrap_or_default();
+        let streams = session.streams.into_values();
+        for (place, event) in streams.flat_map(|stream| stream.events) {
             kept.oldest.remove(&place);
             kept.bytes -= event.len() + OVERHEAD;
         }
@@ -155,10 +174,11 @@ impl Kept {
     fn append(&mut self, now: Instant, stream: StreamId<'_>, event: Bytes) -> u64 {
         let known = self.sessions.get_key_value(stream.session);
         let session = known.map_or_else(|| stream.session.into(), |(known, _)| known.clone());
-        let streams = self.sessions.entry(session.clone()).or_default();
-        let events = streams.entry(stream.number).or_default();
+        let kept = self.sessions.entry(session.clone()).or_default();
+        let events = kept.streams.entry(stream.number).or_default();
         self.last += 1;
         self.bytes += event.len() + OVERHEAD;
+        kept.bytes += event.len() + OVERHEAD;
         events.events.push_back((self.last, event));
         let entry = Entry {
             since: now,
@@ -175,32 +195,45 @@ impl Kept {
     }
 
     fn drop_oldest(&mut self) {
-        let Some((
-            _,
-            Entry {
-                session, stream, ..
-            },
-        )) = self.oldest.pop_first()
-        else {
+        if let Some((place, _)) = self.oldest.first_key_value() {
+            self.drop_event(*place);
+        }
+    }
+
+    /// Drops the oldest event of all; but of this session, if more than half of all are its own.
+    fn make_room_in(&mut self, session: &str) {
+        let most = self
+            .sessions
+            .get(session)
+            .filter(|it| it.bytes > self.bytes / 2);
+        match most.and_then(Session::oldest) {
+            Some(place) => self.drop_event(place),
+            None => self.drop_oldest(),
+        }
+    }
+
+    /// Drops an event that is the oldest of its stream.
+    fn drop_event(&mut self, place: u64) {
+        let Some(entry) = self.oldest.remove(&place) else {
             return;
         };
-        let streams = self.sessions.get_mut(&session);
-        // The oldest of all is the oldest of its stream.
-        if let Some(events) = streams.and_then(|streams| streams.get_mut(&stream))
+        if let Some(session) = self.sessions.get_mut(&entry.session)
+            && let Some(events) = session.streams.get_mut(&entry.stream)
             && let Some((_, event)) = events.events.pop_front()
         {
             events.dropped += 1;
+            session.bytes -= event.len() + OVERHEAD;
             self.bytes -= event.len() + OVERHEAD;
-            self.forget_if_empty(&session, stream);
+            self.forget_if_empty(&entry.session, entry.stream);
         }
     }
 
     /// A stream that is over and of which nothing is left.
     fn forget_if_empty(&mut self, session: &str, number: u64) {
-        if let Some(streams) = self.sessions.get_mut(session) {
+        if let Some(session) = self.sessions.get_mut(session) {
             let is_gone = |stream: &Stream| stream.over && stream.events.is_empty();
-            if streams.get(&number).is_some_and(is_gone) {
-                streams.remove(&number);
+            if session.streams.get(&number).is_some_and(is_gone) {
+                session.streams.remove(&number);
             }
         }
     }
@@ -391,17 +424,35 @@ mod tests {
             store.append(stream(number), &Bytes::from_static(b"x"));
             store.over(stream(number));
         }
-        assert_eq!(store.kept().sessions["s"].len(), 1);
+        assert_eq!(store.kept().sessions["s"].streams.len(), 1);
         // One that goes on is remembered, or its numbers would begin anew.
         store.append(stream(200), &Bytes::from_static(b"x"));
         store.append(stream(201), &Bytes::from_static(b"x"));
         assert_eq!(store.append(stream(200), &Bytes::from_static(b"x")), 2);
     }
 
+    #[test]
+    fn bounded_a_session_that_says_much_makes_room_by_its_own() {
+        let store = MemoryEvents::new(10 * (OVERHEAD + 1), Duration::from_secs(60));
+        let event = Bytes::from_static(b"x");
+        let session = "other";
+        for number in 0..2 {
+            store.append(StreamId { session, number }, &event);
+        }
+        for number in 0..1000 {
+            store.append(stream(number % 7), &event);
+        }
+        for number in 0..2 {
+            let kept = store.after(StreamId { session, number }, 0);
+            assert_eq!(kept.map(|kept| kept.len()), Some(1), "{number}");
+        }
+        assert!(store.kept().bytes <= 10 * (OVERHEAD + 1));
+    }
+
     /// What the index names, and what is kept.
     fn entries(store: &MemoryEvents) -> (usize, usize) {
         let kept = store.kept();
-        let streams = kept.sessions.values().flat_map(HashMap::values);
+        let streams = kept.sessions.values().flat_map(|it| it.streams.values());
         let events = streams.map(|stream| stream.events.len()).sum();
         (kept.oldest.len(), events)
     }

@@ -25,7 +25,7 @@ use super::said::{Kind, Said, check_modern, check_version, is_initialize};
 use super::shared::{Caller, Owner, Shared};
 use super::{cors, door, event_stream, exchange, session};
 use crate::Principal;
-use crate::driver::Peer;
+use crate::driver::{Peer, Pool};
 
 /// A server as a service of hyper's or axum's: cheap to clone, and all clones are the same server.
 ///
@@ -141,10 +141,16 @@ impl HttpService {
         if let Err(refusal) = self.shared().options.names.check(&parts) {
             return refusal.into();
         }
+        // However little each of them takes, there are only so many.
+        let Some(place) = self.caller(&parts).peer.take(Pool::Requests, 1) else {
+            let problem = "overloaded: too many requests are open; send it again later";
+            return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem).into();
+        };
         let mut response = match self.route(&parts, body).await {
             Ok(response) => response,
             Err(refusal) => refusal.into(),
-        };
+        }
+        .map(|body| body.in_place(place));
         // The check above has let it pass, so it is allowed.
         if let Some(origin) = parts.headers.get(ORIGIN) {
             cors::allow_origin(origin, response.headers_mut());

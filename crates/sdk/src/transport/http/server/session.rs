@@ -27,7 +27,7 @@ use super::refusal::{self, Refusal};
 use super::sessions::SessionId;
 use super::shared::{Caller, Shared};
 use crate::Principal;
-use crate::driver::{Carried, Driven, Link, Pool, Turn, Until, turn_with};
+use crate::driver::{Carried, Driven, Link, Peer, Pool, Turn, Until, turn_with};
 use crate::server::Entry;
 
 /// A legacy session.
@@ -40,7 +40,7 @@ pub(super) struct Session {
     /// How many HTTP requests are open on it.
     open: AtomicUsize,
     used: Mutex<Instant>,
-    /// How many POSTs it has served.
+    /// How many POSTs and GET streams it has served.
     served: AtomicUsize,
 }
 
@@ -206,6 +206,7 @@ impl Session {
     /// Carries what the server says by itself.
     fn listen_anew(self: &Arc<Self>, shared: &Arc<Shared>) -> Response<Body> {
         let in_use = InUse::new(self);
+        self.served.fetch_add(1, Ordering::Relaxed);
         let carried = self.link.carry_link();
         carried.resumed();
         shared.books.is_heard(&self.link);
@@ -242,6 +243,11 @@ impl Session {
         Ok(())
     }
 
+    /// Whose share it takes from.
+    pub(super) fn peer(&self) -> &Arc<Peer> {
+        self.link.peer()
+    }
+
     pub(super) fn id(&self) -> &SessionId {
         &self.id
     }
@@ -261,7 +267,7 @@ impl Session {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nothing was posted to it but what opened it.
+    /// Whether nothing was asked of it but to open it.
     pub(super) fn is_unused(&self) -> bool {
         self.served.load(Ordering::Relaxed) <= 1
     }

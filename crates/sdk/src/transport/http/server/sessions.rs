@@ -64,6 +64,9 @@ struct Kept {
 /// A session that was opened and never used can make room for another after this.
 const HELLO_GRACE: Duration = Duration::from_secs(1);
 
+/// So many are looked at for one that can make room.
+const LOOKED_AT: usize = 100;
+
 impl Sessions {
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
@@ -73,36 +76,40 @@ impl Sessions {
         self.lock().len()
     }
 
-    /// A place for one session more. Where one peer has its share it gets no more; where all are taken,
-    /// one that was never used makes room.
+    /// A place for one session more. Where all are taken, the oldest that was never used makes room;
+    /// where one peer has its share, one of its own.
     pub(super) fn place(&self, shared: &Shared, caller: &Caller) -> Result<Permit, Refusal> {
-        let pools = shared.peers.pools();
-        let full = pools.used(Pool::Sessions) >= shared.options.sessions;
-        if full && caller.peer.could_have_the_last(Pool::Sessions) {
-            self.make_room(shared);
+        let peer = &caller.peer;
+        let pool = Pool::Sessions;
+        if !peer.could_take(pool, 1) {
+            if peer.could_take_from_others(pool) {
+                self.make_room(shared, |_| true);
+            } else if peer.could_take_for_its_own(pool) {
+                self.make_room(shared, |session| Arc::ptr_eq(session.peer(), peer));
+            }
         }
-        let place = caller.peer.take(Pool::Sessions, 1);
+        let place = peer.take(Pool::Sessions, 1);
         place.ok_or_else(|| {
             let problem = "too many sessions are open; come back later";
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem)
         })
     }
 
-    /// Ends the oldest session that was opened and never used: a flood of them must not end those
-    /// that are used. Each is looked at once, however many there are.
-    fn make_room(&self, shared: &Shared) {
+    /// Ends the oldest session that was opened and never used, and that may go: a flood of them must
+    /// not end those that are used.
+    fn make_room(&self, shared: &Shared, may_go: impl Fn(&Session) -> bool) {
         let mut unused = self.unused();
-        while let Some(oldest) = unused.front() {
-            let session = oldest.upgrade().filter(|session| session.is_unused());
-            match session {
-                // Its client may be about to use it.
-                Some(session) if session.used().elapsed() < HELLO_GRACE => return,
-                Some(session) => {
-                    unused.pop_front();
-                    return session.end(shared);
-                }
-                None => unused.pop_front(),
-            };
+        drop_used(&mut unused);
+        // Its client may be about to use it.
+        let old = |session: &Session| session.used().elapsed() >= HELLO_GRACE;
+        let oldest = unused.iter().take(LOOKED_AT).position(|session| {
+            let session = session.upgrade();
+            session.is_some_and(|it| it.is_unused() && may_go(&it) && old(&it))
+        });
+        let session = oldest.and_then(|at| unused.remove(at)?.upgrade());
+        drop(unused);
+        if let Some(session) = session {
+            session.end(shared);
         }
     }
 
@@ -114,13 +121,12 @@ impl Sessions {
             introduction,
         };
         self.lock().insert(session.id().clone(), kept);
+        let open = self.len();
         let mut unused = self.unused();
-        // What was used or is over since, at the front, is not needed any more.
-        while unused
-            .front()
-            .is_some_and(|it| it.upgrade().is_none_or(|it| !it.is_unused()))
-        {
-            unused.pop_front();
+        drop_used(&mut unused);
+        // Behind one that stays unused there may be many that are over.
+        if unused.len() > 2 * open + LOOKED_AT {
+            unused.retain(|session| session.strong_count() > 0);
         }
         unused.push_back(Arc::downgrade(session));
     }
@@ -165,5 +171,13 @@ impl Sessions {
             let problem = "this session is not known, or not any more; begin a new one";
             Refusal::new(StatusCode::NOT_FOUND, problem)
         })
+    }
+}
+
+/// Takes those off the front that are over or in use.
+fn drop_used(unused: &mut VecDeque<Weak<Session>>) {
+    let is_used = |session: &Weak<Session>| session.upgrade().is_none_or(|it| !it.is_unused());
+    while unused.front().is_some_and(is_used) {
+        unused.pop_front();
     }
 }

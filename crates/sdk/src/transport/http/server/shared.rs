@@ -68,7 +68,8 @@ impl Shared {
             Pool::Listens => config.limits.listens,
             Pool::Blocking => config.limits.blocking,
             Pool::Sessions => options.sessions,
-            Pool::Connections => options.connections,
+            // On HTTP/1.1 there is one on each connection at most.
+            Pool::Requests | Pool::Connections => options.connections,
         });
         Arc::new(Self {
             patience: Patience::new(options.head_after, tasks.clone()),
