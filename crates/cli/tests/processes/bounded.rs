@@ -9,10 +9,14 @@ use belay::{Client, ErrorKind};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{BELAY, MODES, RawServer, client, memory, signal, until_active};
+use crate::support::{BELAY, MODES, RawServer, client, is_alone, memory, signal, until_active};
 
 #[tokio::test]
 async fn bounded_five_thousand_large_calls_to_a_server_that_stops_reading() {
+    let name = "bounded::bounded_five_thousand_large_calls_to_a_server_that_stops_reading";
+    if !is_alone(name).await {
+        return;
+    }
     for mode in MODES {
         let client = client(mode).await;
         let pid = client.pid().unwrap();

@@ -139,6 +139,25 @@ fn status_bytes(pid: u32, name: &str) -> usize {
     kilobytes << 10
 }
 
+/// Runs a test again, in a process whose memory nobody else uses. True if this is that process.
+pub(crate) async fn is_alone(test: &str) -> bool {
+    const ALONE: &str = "BELAY_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args([test, "--exact", "--nocapture"]).env(ALONE, "1");
+    let done = again.kill_on_drop(true).output().await.unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(
+        said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    print!("{said}");
+    false
+}
+
 /// A file of our own, gone when this is.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 

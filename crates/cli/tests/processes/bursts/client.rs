@@ -9,10 +9,9 @@ use belay::{Client, ErrorKind};
 use belay_testkit::check;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use tokio::process::Command;
 
 use crate::http::{HttpServer, WAYS};
-use crate::support::{MODES, client, memory, text};
+use crate::support::{MODES, client, is_alone, memory, text};
 
 const CALLS: usize = 10_000;
 
@@ -54,25 +53,6 @@ async fn one_end_ten_thousand_calls_at_once_on_http() {
         grown.at_most(IN_FLIGHT * (64 << 10));
         client.close().await;
     }
-}
-
-/// Runs a test again, in a process whose memory nobody else uses. True if this is that process.
-async fn is_alone(test: &str) -> bool {
-    const ALONE: &str = "BELAY_TEST_ALONE";
-    if std::env::var_os(ALONE).is_some() {
-        return true;
-    }
-    let mut again = Command::new(std::env::current_exe().unwrap());
-    again.args([test, "--exact", "--nocapture"]).env(ALONE, "1");
-    let done = again.kill_on_drop(true).output().await.unwrap();
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(
-        said.contains("1 passed"),
-        "{said}{}",
-        String::from_utf8_lossy(&done.stderr)
-    );
-    print!("{said}");
-    false
 }
 
 /// Makes all the calls, then waits for all of them.
