@@ -119,7 +119,7 @@ async fn bounded_listens() {
         let mut open = Vec::new();
         for _ in 0..40 {
             let uri = |number| format!("demo://echo/{number:0>4000}");
-            let uris: Vec<String> = (0..950).map(uri).collect();
+            let uris: Vec<String> = (0..450).map(uri).collect();
             let filter = json!({ "notifications": { "resourceSubscriptions": uris } });
             let mut http = connect(address).await;
             http.set("MCP-Protocol-Version", "2026-07-28");

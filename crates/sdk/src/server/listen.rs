@@ -13,6 +13,9 @@ use crate::driver::{Answer, FREE, Pool};
 /// One stream may be about so many resources.
 const RESOURCES: usize = 1024;
 
+/// More than a notification has besides its parameters.
+const ENVELOPE: usize = 1 << 10;
+
 /// Tells until it is dropped: the caller has gone, or the server shuts down. In that case the engine
 /// has given the last word.
 pub(super) async fn listen(service: &Service, cx: &Context) -> Answer {
@@ -30,13 +33,13 @@ pub(super) async fn listen(service: &Service, cx: &Context) -> Answer {
     // First this, then the word that it is so: what happens in between is not missed.
     let listener = service.changes.listen(mailbox);
     {
-        // Nothing of this is kept while it listens, which may be for ever.
+        // Nothing of this is kept while it listens, which may be for ever; the request is.
         let acknowledged = RawJson::encode(&AcknowledgedParams::new(filter)).map_err(internal)?;
         let tagged = acknowledged.with_member("_meta", &meta);
         drop(acknowledged);
         // It would wait for room that nobody gives back but itself.
-        let beyond_free = tagged.as_bytes().len().saturating_sub(FREE);
-        if !cx.peer().could_take(Pool::Bytes, beyond_free) {
+        let frame = tagged.as_bytes().len() + ENVELOPE;
+        if !cx.peer().could_take(Pool::Bytes, frame.saturating_sub(FREE)) {
             return Err(overloaded());
         }
         cx.say(AcknowledgedParams::METHOD, &tagged).await;
