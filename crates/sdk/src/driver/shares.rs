@@ -150,14 +150,14 @@ impl Peer {
         }
     }
 
-    /// Whether this peer could take one of a pool if another peer gave one back.
+    /// Whether this peer, which finds nothing left, may have what another gives back: only if it has
+    /// nothing itself.
     #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn could_take_from_others(&self, pool: Pool) -> bool {
-        let left = self.pools.limit(pool).saturating_sub(self.pools.used(pool));
-        self.alone || self.held[pool as usize].load(ORDER) <= left
+        self.alone || self.held[pool as usize].load(ORDER) == 0
     }
 
-    /// The same if it gave one back itself.
+    /// Whether it could take one if it gave one back.
     #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn could_take_for_its_own(&self, pool: Pool) -> bool {
         let left = self.pools.limit(pool).saturating_sub(self.pools.used(pool));

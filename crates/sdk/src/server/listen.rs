@@ -39,7 +39,10 @@ pub(super) async fn listen(service: &Service, cx: &Context) -> Answer {
         drop(acknowledged);
         // It would wait for room that nobody gives back but itself.
         let frame = tagged.as_bytes().len() + ENVELOPE;
-        if !cx.peer().could_take(Pool::Bytes, frame.saturating_sub(FREE)) {
+        if !cx
+            .peer()
+            .could_take(Pool::Bytes, frame.saturating_sub(FREE))
+        {
             return Err(overloaded());
         }
         cx.say(AcknowledgedParams::METHOD, &tagged).await;

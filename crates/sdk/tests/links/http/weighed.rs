@@ -1,7 +1,7 @@
 //! **bounded**, in bytes: what clients can make a server keep is weighed, and the honest go on.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use belay::engine::Mode;
@@ -11,7 +11,7 @@ use belay::{Client, Context, ResourceTemplate, Tool};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Nothing, Running};
+use super::{Count, Nothing, Running};
 
 /// A body is weighed until its request is over, and small ones pass whatever the others weigh.
 #[tokio::test]
@@ -193,20 +193,23 @@ async fn bounded_an_event_that_is_said_again_is_not_copied() {
 /// more, and can clean up (**stop-is-real**).
 #[tokio::test]
 async fn stop_is_real_for_a_handler_that_waits_for_room() {
-    let cleaned = Arc::new(AtomicBool::new(false));
+    let cleaned = Arc::new(AtomicUsize::new(0));
     let said = Arc::new(AtomicUsize::new(0));
     let talk = {
         let (cleaned, said) = (cleaned.clone(), said.clone());
-        move |cx: Context, _: Nothing| {
+        move |cx: Context, it: Count| {
             let (cleaned, said) = (cleaned.clone(), said.clone());
             async move {
                 let token = cx.token();
-                let text = "x".repeat(2000);
-                while !token.is_cancelled() {
-                    let step = said.fetch_add(1, Ordering::SeqCst);
-                    cx.progress(step as f64, None, &text).await;
+                let text = "x".repeat(it.to as usize);
+                for step in 1.. {
+                    said.fetch_add(1, Ordering::SeqCst);
+                    cx.progress(step.into(), None, &text).await;
+                    if token.is_cancelled() {
+                        break;
+                    }
                 }
-                cleaned.store(true, Ordering::SeqCst);
+                cleaned.fetch_add(1, Ordering::SeqCst);
             }
         }
     };
@@ -215,11 +218,14 @@ async fn stop_is_real_for_a_handler_that_waits_for_room() {
         |it| it.kept_bytes(160_000),
     )
     .await;
-    let mut http = server.session("2025-11-25").await;
-    http.call(1, "talk", json!({})).await;
-    assert!(http.answer().await.is_stream());
-    let beside = server.beside(&http).await;
-    drop(http);
+    // One talks to nobody, until there is room for a few of its words more.
+    let mut broken = server.session("2025-11-25").await;
+    broken
+        .call(2, "talk", json!({ "to": 2000, "delay_ms": 0 }))
+        .await;
+    assert!(broken.answer().await.is_stream());
+    let mut http = server.beside(&broken).await;
+    drop(broken);
     let (mut before, mut still) = (0, 0);
     belay_testkit::until("it waits for room", || {
         let now = said.load(Ordering::SeqCst);
@@ -228,6 +234,13 @@ async fn stop_is_real_for_a_handler_that_waits_for_room() {
         still > 50
     })
     .await;
-    http_cancel(&server, &beside).await;
-    belay_testkit::until("it has cleaned up", || cleaned.load(Ordering::SeqCst)).await;
+    // Another has more to say than that, and is stopped while it waits.
+    http.call(1, "talk", json!({ "to": 6000, "delay_ms": 0 }))
+        .await;
+    belay_testkit::until("the other has begun", || {
+        said.load(Ordering::SeqCst) == before + 1
+    })
+    .await;
+    http_cancel(&server, &http).await;
+    belay_testkit::until("it has cleaned up", || cleaned.load(Ordering::SeqCst) == 1).await;
 }
