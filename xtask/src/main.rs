@@ -1,6 +1,7 @@
 //! The project's own commands: `cargo xtask <command>`.
 
 mod conformance;
+mod cost;
 mod fuzz;
 mod interop;
 mod rules;
@@ -17,6 +18,7 @@ cargo xtask <command>
                        features, planted bugs, soak, limits
   fuzz [--seconds N]   libFuzzer on every target in fuzz/, N seconds each (default 30)
   conformance          the official conformance suite, against conformance/baseline.txt
+  cost                 allocations, locks, tasks and instructions for one call, beside the floor
   interop              Belay against the Python, TypeScript and Rust SDKs, from their registries
   soak [--seconds N] [--seed S]
                        random traffic on every wire at once, and whether everything is accounted
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
             Err(_) => Err(format!("--seconds wants a whole number, not {seconds:?}")),
         },
         ["conformance"] => conformance::run(),
+        ["cost"] => cost::run(),
         ["interop"] => interop::run(),
         ["soak", "--planted"] => soak::planted_bugs(),
         ["soak", options @ ..] => soak::run(options),

@@ -91,6 +91,7 @@ mod principal;
 mod schema;
 #[cfg(feature = "server")]
 mod server;
+mod sync;
 mod trace_context;
 mod transport;
 
@@ -301,6 +302,11 @@ pub mod macros {
     pub use schemars;
     pub use serde;
 }
+
+/// What `cargo xtask cost` asks.
+#[cfg(belay_counted)]
+#[doc(hidden)]
+pub use sync::counted::locks_and_tasks;
 
 /// The identifier of an extension.
 #[cfg(any(feature = "client", feature = "server"))]

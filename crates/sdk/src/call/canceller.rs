@@ -1,13 +1,14 @@
 //! Cancels a call from elsewhere.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use belay_protocol::engine::{Ask, By, CallId, Outcome, Sent};
 use belay_protocol::jsonrpc::RequestId;
 use tokio::sync::{Notify, oneshot};
 
 use crate::driver::{Link, Reason, Told};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Cancels a call from elsewhere. The call then ends as cancelled by its caller.
 #[derive(Clone)]
@@ -134,7 +135,7 @@ impl Canceller {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

@@ -1,8 +1,5 @@
 //! Calls that say something in headers, too, and what is done if that was not what their tool wants.
 
-#[cfg(feature = "http")]
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use belay_protocol::jsonrpc::RawJson;
 #[cfg(feature = "http")]
 use belay_protocol::types::{CallTool, error_code};
@@ -15,6 +12,8 @@ use crate::Error;
 #[cfg(feature = "http")]
 use crate::client::Desk;
 use crate::client::PAGES;
+#[cfg(feature = "http")]
+use crate::sync::{Mutex, MutexGuard};
 #[cfg(feature = "http")]
 use crate::transport::http::mirrored::KnownTools;
 
@@ -47,7 +46,7 @@ impl Said {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<LastCall>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

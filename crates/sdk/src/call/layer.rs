@@ -1,7 +1,7 @@
 //! What stands around calls: layers, and a connection that may be replaced.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use belay_protocol::engine::{Ask, Clock, Deadlines, Outcome, RequestKey, Wait};
@@ -22,6 +22,7 @@ use crate::client::Desk;
 use crate::driver::{BoxFuture, LayerFuture, Link, OnNotice, OnProgress, Told};
 #[cfg(any(feature = "client", feature = "server"))]
 use crate::layers::names;
+use crate::sync::Mutex;
 
 /// Something around every call that a client makes: for retries, tracing, credentials.
 ///
@@ -317,7 +318,7 @@ impl Trip {
     fn told(&self) -> Told {
         let progress = self.on_progress.clone().map(|callback| -> OnProgress {
             Box::new(move |progress: ProgressParams| {
-                let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut callback = callback.lock();
                 callback(progress);
             })
         });

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::sync::{Mutex, MutexGuard};
 use belay_protocol::jsonrpc::{Notification, RawJson};
 use belay_protocol::types::modern::Discover;
 use belay_protocol::types::{
@@ -103,7 +104,7 @@ impl Cache {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

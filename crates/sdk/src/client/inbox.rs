@@ -1,8 +1,8 @@
 //! What a subscription has heard and nobody has looked at yet: bounded, whatever a server tells.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::sync::{Mutex, MutexGuard};
 use belay_protocol::jsonrpc::Notification;
 use belay_protocol::types::modern::{AcknowledgedParams, SubscriptionFilter};
 use belay_protocol::types::{
@@ -73,7 +73,7 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Something was told on the link, to everybody who listens.

@@ -1,11 +1,12 @@
 //! What servers tell by themselves, and who wants to know.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use belay_protocol::jsonrpc::Notification;
 
 use super::cache::Shelf;
 use super::inbox::Inbox;
+use crate::sync::Mutex;
 
 /// Whoever wants to know of a client's notifications. There is one for all its connections.
 #[derive(Default)]
@@ -26,7 +27,7 @@ impl News {
     /// Something was told.
     pub(super) fn heard(&self, notification: &Notification) {
         self.changed(notification);
-        let inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        let inboxes = self.inboxes.lock();
         let inboxes: Vec<Arc<Inbox>> = inboxes.iter().filter_map(Weak::upgrade).collect();
         for inbox in inboxes {
             inbox.put(notification);
@@ -54,7 +55,7 @@ impl News {
 
     /// Somebody listens, as long as the inbox is there.
     pub(super) fn listen(&self, inbox: &Arc<Inbox>) {
-        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inboxes = self.inboxes.lock();
         let inbox = Arc::downgrade(inbox);
         inboxes.retain(|known| known.strong_count() > 0 && !known.ptr_eq(&inbox));
         inboxes.push(inbox);
@@ -62,14 +63,14 @@ impl News {
 
     /// Whether somebody wants to know of a resource.
     pub(super) fn is_wanted(&self, uri: &str) -> bool {
-        let inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        let inboxes = self.inboxes.lock();
         let mut listening = inboxes.iter().filter_map(Weak::upgrade);
         listening.any(|inbox| inbox.is_about(uri))
     }
 
     /// Somebody does not listen any more. Gives the resources that nobody else wants to know of.
     pub(super) fn given_up<'a>(&self, inbox: &Arc<Inbox>, uris: &'a [String]) -> Vec<&'a str> {
-        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inboxes = self.inboxes.lock();
         inboxes.retain(|known| !std::ptr::eq(known.as_ptr(), Arc::as_ptr(inbox)));
         let left: Vec<Arc<Inbox>> = inboxes.iter().filter_map(Weak::upgrade).collect();
         let wanted = |uri: &&String| left.iter().any(|inbox| inbox.is_about(uri));

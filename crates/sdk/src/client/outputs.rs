@@ -1,11 +1,12 @@
 //! What tools say that they give, and whether they do.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use belay_protocol::jsonrpc::RawJson;
 use serde_json::Value;
 
+use crate::sync::Mutex;
 use crate::{BadSchema, Error, Schema};
 
 /// So many tools are remembered.
@@ -40,7 +41,7 @@ impl Outputs {
         else {
             return;
         };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         for tool in tools {
             let [name, schema] = tool.fields(["name", "outputSchema"]);
             let name = name.as_ref().and_then(RawJson::as_text);
@@ -57,7 +58,7 @@ impl Outputs {
         let name = params.field("name");
         let name = name.as_ref().and_then(RawJson::as_text).unwrap_or_default();
         let output = {
-            let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = self.0.lock();
             match known.tools.get(&*name).cloned() {
                 Some(output) => output,
                 None if known.overflowed => {

@@ -13,7 +13,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use belay_protocol::engine::{Ledger, Loss, LossKind, Outcome, Sent, Shutdown};
@@ -25,6 +25,7 @@ use super::{Client, ClientBuilder, Established, Held, News};
 use crate::Error;
 use crate::call::Lines;
 use crate::driver::{BoxFuture, Link, fenced};
+use crate::sync::{Mutex, MutexGuard};
 
 /// How a server is started again when it dies.
 ///
@@ -355,7 +356,7 @@ impl Supervisor {
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.books.lock()
     }
 }
 

@@ -13,7 +13,7 @@ mod telling;
 use std::any::{Any, TypeId};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use belay_protocol::engine::{Incoming, Ledger, StopCause};
@@ -28,6 +28,7 @@ use crate::call::Route;
 use crate::driver::{Link, Presence, Request, StopToken};
 #[cfg(feature = "server")]
 use crate::server::{Rounds, Service, Standing};
+use crate::sync::{Mutex, MutexGuard};
 use crate::{Call, Principal};
 
 #[cfg(feature = "server")]
@@ -240,9 +241,8 @@ impl Context {
         known?.1.clone().downcast().ok()
     }
 
-    fn extensions(&self) -> std::sync::MutexGuard<'_, Vec<(TypeId, Arc<dyn Any + Send + Sync>)>> {
-        let extensions = self.inner.extensions.lock();
-        extensions.unwrap_or_else(PoisonError::into_inner)
+    fn extensions(&self) -> MutexGuard<'_, Vec<(TypeId, Arc<dyn Any + Send + Sync>)>> {
+        self.inner.extensions.lock()
     }
 
     pub(crate) fn set_deadline(&self, after: Duration, answer: RawJson) {

@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::{Link, Permit, Pool, StopToken};
+use crate::sync::count_task;
 
 /// What a handler answers.
 pub(crate) type Answer = Result<RawJson, ErrorObject>;
@@ -154,6 +155,7 @@ impl Link {
         };
         let link = self.clone();
         let app = app.clone();
+        count_task();
         let task = self.tasks.spawn(async move {
             let handled = fence(move || app.handle(request)).await;
             match handled {

@@ -20,7 +20,7 @@ mod stats;
 mod stop;
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use belay_protocol::engine::{
@@ -48,6 +48,7 @@ pub(crate) use stats::{BUCKETS, CAUSES, Stats};
 pub(crate) use stop::StopToken;
 
 use crate::Principal;
+use crate::sync::{Mutex, MutexGuard, count_task};
 use handlers::Running;
 use ids::IdMap;
 use ports::Port;
@@ -173,10 +174,8 @@ impl Link {
         })
     }
 
-    /// A panic while the lock is held cannot leave the engine half changed in a way that matters
-    /// more than going on does.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn now(&self) -> Time {
@@ -257,6 +256,7 @@ impl Link {
 
     /// Runs a task that belongs to this link.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        count_task();
         self.tasks.spawn(task);
     }
 

@@ -1,13 +1,13 @@
 //! So many calls of a tool in a while, and no more.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::{CallTool, Request, error_code};
 use tokio::time::Instant;
 
+use crate::sync::Mutex;
 use crate::{Context, LayerFuture, Next, ServerLayer};
 
 /// Lets only so many calls of each tool begin in a while. One more is refused at once, with the
@@ -78,7 +78,7 @@ impl RateLimit {
     /// Takes one call from a bucket; tells how long to wait if there is none.
     fn take(&self, name: &str, rate: &Rate) -> Result<(), Option<Duration>> {
         let now = Instant::now();
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         // A peer can make names up. Those that are too many share a bucket.
         let name = match buckets.len() < NAMES || buckets.contains_key(name) {
             true => name,

@@ -1,7 +1,6 @@
 //! Makes a call again, if that can do no harm.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use belay_protocol::jsonrpc::RawJson;
@@ -9,6 +8,7 @@ use belay_protocol::types::{
     CallTool, CallToolParams, ListTools, ListToolsResult, Request, ToolAnnotations, error_code,
 };
 
+use crate::sync::Mutex;
 use crate::{ClientLayer, Error, ErrorKind, LayerFuture, NextCall, Outgoing};
 
 /// Makes a call again that was lost, or refused because the server was overloaded, if that can do no
@@ -76,7 +76,7 @@ impl Retry {
         match &*request.method {
             CallTool::METHOD => {
                 let call: Result<CallToolParams, _> = request.params.decode();
-                let harmless = self.harmless.lock().unwrap_or_else(PoisonError::into_inner);
+                let harmless = self.harmless.lock();
                 call.is_ok_and(|call| harmless.get(&call.name).copied().unwrap_or(false))
             }
             method => method.ends_with("/list") || method == "ping",
@@ -88,7 +88,7 @@ impl Retry {
         let Ok(page) = result.decode::<ListToolsResult>() else {
             return;
         };
-        let mut harmless = self.harmless.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut harmless = self.harmless.lock();
         for tool in page.tools {
             // A server can make names up. Those that are too many are taken for harmful.
             if harmless.len() >= NAMES && !harmless.contains_key(&tool.name) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use belay_protocol::engine::{Ledger, Shutdown};
 use tokio::runtime::Handle;
@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use super::standing::Standing;
 use crate::driver::{Link, Stats};
+use crate::sync::{Mutex, MutexGuard};
 
 /// The books of a server, for all its connections: how many requests began, how each ended, how
 /// many run (**ledger**).
@@ -107,10 +108,7 @@ impl Books {
     }
 
     fn links(&self) -> MutexGuard<'_, Links> {
-        self.inner
-            .links
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.inner.links.lock()
     }
 
     /// A link begins. It is over when what is given back is dropped.

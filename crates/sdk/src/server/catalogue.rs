@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLockReadGuard};
 
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::{PaginatedParams, error_code};
 
 use super::changes::{Changes, List};
+use crate::sync::RwLock;
 
 /// Something that is offered by a name that nothing else has.
 pub(super) trait Offer: Send + Sync + 'static {
@@ -112,8 +113,7 @@ impl<T: Offer> Catalogue<T> {
     /// to be dropped outside the lock: its destructor is not ours.
     fn change<R>(&self, change: impl FnOnce(&mut Items<T>) -> Option<R>) -> Option<R> {
         let changed = {
-            let items = &self.shared.items;
-            let mut items = items.write().unwrap_or_else(PoisonError::into_inner);
+            let mut items = self.shared.items.write();
             change(&mut items)
         }?;
         self.changed();
@@ -121,8 +121,7 @@ impl<T: Offer> Catalogue<T> {
     }
 
     fn items(&self) -> RwLockReadGuard<'_, Items<T>> {
-        let items = self.shared.items.read();
-        items.unwrap_or_else(PoisonError::into_inner)
+        self.shared.items.read()
     }
 
     /// The one of this name, if it is in sight.

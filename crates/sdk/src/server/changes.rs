@@ -4,7 +4,7 @@
 //! is told of every list, and of the resources it has subscribed to, by and by.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use belay_protocol::types::Era;
 
@@ -12,6 +12,7 @@ pub(super) use super::mailbox::{List, News};
 
 use super::books::Books;
 use super::mailbox::Mailbox;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Tells everybody who wants to know.
 #[derive(Clone)]
@@ -81,8 +82,7 @@ impl Changes {
     }
 
     fn lock(&self) -> MutexGuard<'_, Listening> {
-        let listening = self.inner.listening.lock();
-        listening.unwrap_or_else(PoisonError::into_inner)
+        self.inner.listening.lock()
     }
 }
 

@@ -1,12 +1,13 @@
 //! News that waits to be told: each only once, however often it happens.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use belay_protocol::types::modern::SubscriptionFilter;
 use tokio::sync::Notify;
 
 use crate::driver::{Peer, Permit, Pool};
+use crate::sync::{Mutex, MutexGuard};
 
 /// What changed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -82,7 +83,7 @@ impl Mailbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Also wants to know of this resource, unless that makes too many, or too much.

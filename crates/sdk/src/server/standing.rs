@@ -1,7 +1,7 @@
 //! What a legacy client has said once and for all: a modern one says it with each request.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use belay_protocol::jsonrpc::RawJson;
 use belay_protocol::types::{
@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 
 use super::mailbox::{Full, List, Mailbox, News};
 use crate::driver::{Link, Peer};
+use crate::sync::Mutex;
 
 /// What the client of one link wants.
 pub(crate) struct Standing {
@@ -35,11 +36,11 @@ impl Default for Standing {
 impl Standing {
     /// From which level on it wants log messages.
     pub(crate) fn level(&self) -> LoggingLevel {
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.level.lock()
     }
 
     pub(super) fn set_level(&self, level: LoggingLevel) {
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
+        *self.level.lock() = level;
     }
 
     /// Wants to know of a resource, unless these are too many.

@@ -23,7 +23,6 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
@@ -35,6 +34,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
+use crate::sync::{Mutex, MutexGuard};
 use digest::Digested;
 use seal::Bound;
 pub use seal::{RequestState, StateKey};
@@ -104,7 +104,7 @@ impl Rounds {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// The answer to a question, with what the question is called. If there is none, the request ends

@@ -4,6 +4,8 @@ use std::future::Future;
 
 use tokio_util::task::TaskTracker;
 
+use crate::sync::count_task;
+
 /// Spawns through a tracker.
 #[derive(Clone, Debug)]
 pub(crate) struct Tracked(pub(crate) TaskTracker);
@@ -14,6 +16,7 @@ where
     F::Output: Send + 'static,
 {
     fn execute(&self, task: F) {
+        count_task();
         self.0.spawn(task);
     }
 }

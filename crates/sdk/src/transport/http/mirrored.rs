@@ -4,13 +4,14 @@
 //! it repeats them, and whoever is called looks whether both say the same.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use belay_protocol::jsonrpc::RawJson;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::headers::{self, single};
+use crate::sync::RwLock;
 
 const ANNOTATION: &str = "x-mcp-header";
 
@@ -262,7 +263,7 @@ impl KnownTools {
     /// Takes in a tool. False if it must not be used.
     pub(crate) fn learn(&self, name: &str, schema: &Map<String, Value>) -> bool {
         let mirrored = Mirrored::of(schema);
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.write();
         match mirrored {
             Ok(mirrored) if mirrored.is_empty() => {
                 known.remove(name);
@@ -292,7 +293,7 @@ impl KnownTools {
     pub(crate) fn headers(&self, params: &RawJson) -> Vec<(HeaderName, HeaderValue)> {
         let [name, arguments] = params.fields(["name", "arguments"]);
         let name = name.as_ref().and_then(RawJson::as_text);
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.read();
         let mirrored = name.and_then(|name| known.get(&*name).cloned());
         drop(known);
         mirrored.map_or_else(Vec::new, |mirrored| mirrored.headers(arguments.as_ref()))

@@ -1,12 +1,13 @@
 //! Where a server is, and what was learnt of it.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use http::Uri;
 use http::uri::{Authority, Scheme};
 
 use crate::Error;
+use crate::sync::Mutex;
 
 /// The address of a server.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -101,12 +102,12 @@ static LEARNT: LazyLock<Mutex<HashMap<Address, Speaks>>> = LazyLock::new(Mutex::
 const REMEMBERED: usize = 1024;
 
 pub(super) fn recall(address: &Address) -> Option<Speaks> {
-    let learnt = LEARNT.lock().unwrap_or_else(PoisonError::into_inner);
+    let learnt = LEARNT.lock();
     learnt.get(address).copied()
 }
 
 pub(super) fn learn(address: &Address, speaks: Option<Speaks>) {
-    let mut learnt = LEARNT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut learnt = LEARNT.lock();
     match speaks {
         Some(speaks) if learnt.len() < REMEMBERED => learnt.insert(address.clone(), speaks),
         _ => learnt.remove(address),

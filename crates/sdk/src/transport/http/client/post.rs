@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use super::answer::{self, Content, HttpAnswer, Unread};
 use super::connect::Connections;
 use super::stream::Stream;
 use crate::driver::{Carried, Link, Passed, Tap, Turn, fenced};
+use crate::sync::Mutex;
 
 /// What all exchanges with a server have in common.
 pub(super) struct Place {
@@ -73,13 +74,12 @@ impl Place {
     }
 
     pub(super) fn session(&self) -> Option<HeaderValue> {
-        let session = self.session.lock();
-        session.unwrap_or_else(PoisonError::into_inner).clone()
+        self.session.lock().clone()
     }
 
     fn begin_session(&self, headers: &HeaderMap) {
         let session = headers.get(headers::SESSION_ID).cloned();
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
+        *self.session.lock() = session;
     }
 
     /// A request without a body, about the session.

@@ -3,7 +3,7 @@
 //! (**stops-with-its-caller**).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use belay_protocol::engine::LossKind;
 use belay_protocol::framing::SseEvent;
@@ -19,6 +19,7 @@ use super::sessions::SessionId;
 use super::shared::{Caller, Shared};
 use crate::Principal;
 use crate::driver::{Driven, Link, Until, turn};
+use crate::sync::{Mutex, MutexGuard};
 
 pub(super) const STREAM: &str = "/sse";
 pub(super) const MESSAGES: &str = "/messages";
@@ -37,7 +38,7 @@ struct Open {
 
 impl EventStreams {
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     /// Ends all of them.

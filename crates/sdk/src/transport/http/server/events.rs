@@ -1,7 +1,7 @@
 //! What was said on the streams of legacy sessions, so that one that broke can be resumed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use belay_protocol::engine::ExchangeId;
@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::sessions::SessionId;
 use crate::driver::{Carried, Link};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Keeps events for streams that break and come back. Legacy only: a modern stream is not resumed.
 ///
@@ -119,7 +120,7 @@ impl MemoryEvents {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 
@@ -269,11 +270,11 @@ impl SessionEvents {
     }
 
     fn saying(&self) -> MutexGuard<'_, bool> {
-        self.saying.lock().unwrap_or_else(PoisonError::into_inner)
+        self.saying.lock()
     }
 
     fn left(&self) -> MutexGuard<'_, BTreeSet<u64>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+        self.left.lock()
     }
 
     /// Tells the store which of the streams that were left are over. A stream that broke ends while

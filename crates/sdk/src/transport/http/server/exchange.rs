@@ -25,6 +25,7 @@ use super::refusal::{self, Refusal};
 use super::shared::Shared;
 use crate::driver::{Carried, Driven, Link, Turn, Until, turn};
 use crate::server::Entry;
+use crate::sync::count_task;
 
 /// Serves one message by itself.
 pub(super) async fn serve(
@@ -161,6 +162,7 @@ impl Drop for Post {
                 let rest = rest;
                 turn(&rest.driven.0, &app, Until::Idle).await;
             };
+            count_task();
             link.tasks().spawn_on(going_on, &runtime);
         }
     }

@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use crate::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -46,7 +47,7 @@ impl Patience {
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.line.lock()
     }
 
     /// Waits, from now on.
@@ -136,7 +137,7 @@ impl Future for Waiting {
 }
 
 fn lock(slot: &Slot) -> MutexGuard<'_, State> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
+    slot.lock()
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use crate::Principal;
 use crate::driver::{Peer, Pools};
+use crate::sync::Mutex;
 
 /// All peers of a server that hold something, or are connected.
 pub(super) struct Peers {
@@ -73,7 +74,7 @@ impl Peers {
     }
 
     fn known(&self, key: Key) -> Arc<Peer> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(peer) = known.peers.get(&key).and_then(Weak::upgrade) {
             return peer;
         }
@@ -145,7 +146,7 @@ mod tests {
         for number in 0..1000 {
             peers.named(&Principal::new(number.to_string()));
         }
-        assert!(peers.known.lock().unwrap().peers.len() <= 64);
+        assert!(peers.known.lock().peers.len() <= 64);
         let again = peers.named(&Principal::new("stays"));
         assert!(Arc::ptr_eq(&stays, &again));
     }

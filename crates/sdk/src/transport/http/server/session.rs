@@ -9,8 +9,8 @@
 //! cancelled, and so is everything when the session is over.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use belay_protocol::engine::{ExchangeId, LossKind};
@@ -29,6 +29,7 @@ use super::shared::{Caller, Shared};
 use crate::Principal;
 use crate::driver::{Carried, Driven, Link, Peer, Pool, Turn, Until, turn_with};
 use crate::server::Entry;
+use crate::sync::{Mutex, MutexGuard};
 
 /// A legacy session.
 pub(super) struct Session {
@@ -264,7 +265,7 @@ impl Session {
     }
 
     pub(super) fn used(&self) -> MutexGuard<'_, Instant> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.used.lock()
     }
 
     /// Whether nothing was asked of it but to open it.

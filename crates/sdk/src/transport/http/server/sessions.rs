@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -13,6 +13,7 @@ use super::session::Session;
 use super::shared::{Caller, Shared};
 use crate::Principal;
 use crate::driver::{Permit, Pool};
+use crate::sync::{Mutex, MutexGuard};
 
 /// The name of a session: 128 random bits, which nobody guesses and no log shows.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -69,7 +70,7 @@ const LOOKED_AT: usize = 100;
 
 impl Sessions {
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -145,7 +146,7 @@ impl Sessions {
     }
 
     fn unused(&self) -> MutexGuard<'_, VecDeque<Weak<Session>>> {
-        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unused.lock()
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Session>> {

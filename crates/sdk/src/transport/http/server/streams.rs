@@ -10,11 +10,12 @@
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
+use crate::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::task::TaskTracker;
 
@@ -99,7 +100,7 @@ impl Streams {
 
 impl Usage {
     fn used(&self) -> MutexGuard<'_, Instant> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.used.lock()
     }
 }
 

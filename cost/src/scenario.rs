@@ -1,0 +1,149 @@
+//! What is measured.
+
+use std::str::FromStr;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    Stdio,
+    Http,
+    /// HTTP, and a tool that says something before it answers.
+    HttpEvents,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Era {
+    Legacy,
+    Modern,
+}
+
+/// Whose code is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    Belay,
+    Floor,
+}
+
+/// Which side of the wire is measured. The other one is always the floor's, or bare bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Server,
+    Client,
+}
+
+pub(crate) struct Scenario {
+    pub(crate) side: Side,
+    pub(crate) wire: Wire,
+    pub(crate) era: Era,
+    /// Allocations, locks and tasks that one call may cost.
+    pub(crate) budget: (u32, u32, u32),
+}
+
+const fn scenario(side: Side, wire: Wire, era: Era, budget: (u32, u32, u32)) -> Scenario {
+    Scenario {
+        side,
+        wire,
+        era,
+        budget,
+    }
+}
+
+pub(crate) const ALL: [Scenario; 9] = [
+    scenario(Side::Server, Wire::Stdio, Era::Legacy, (99, 99, 9)),
+    scenario(Side::Server, Wire::Stdio, Era::Modern, (99, 99, 9)),
+    scenario(Side::Server, Wire::Http, Era::Modern, (99, 99, 9)),
+    scenario(Side::Server, Wire::HttpEvents, Era::Modern, (99, 99, 9)),
+    scenario(Side::Server, Wire::Http, Era::Legacy, (99, 99, 9)),
+    scenario(Side::Client, Wire::Stdio, Era::Legacy, (99, 99, 9)),
+    scenario(Side::Client, Wire::Stdio, Era::Modern, (99, 99, 9)),
+    scenario(Side::Client, Wire::Http, Era::Modern, (99, 99, 9)),
+    scenario(Side::Client, Wire::Http, Era::Legacy, (99, 99, 9)),
+];
+
+impl Scenario {
+    pub(crate) fn title(&self, who: Who) -> String {
+        let side = match self.side {
+            Side::Server => "",
+            Side::Client => "client, ",
+        };
+        format!(
+            "{side}{} {}: {}",
+            self.wire.name(),
+            self.era.name(),
+            who.name()
+        )
+    }
+}
+
+impl Wire {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+            Self::HttpEvents => "events",
+        }
+    }
+}
+
+impl Era {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
+impl Who {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Belay => "belay",
+            Self::Floor => "floor",
+        }
+    }
+}
+
+impl FromStr for Wire {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        let all = [Self::Stdio, Self::Http, Self::HttpEvents];
+        all.into_iter().find(|wire| wire.name() == name).ok_or(())
+    }
+}
+
+impl FromStr for Era {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        let all = [Self::Legacy, Self::Modern];
+        all.into_iter().find(|era| era.name() == name).ok_or(())
+    }
+}
+
+impl FromStr for Who {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        let all = [Self::Belay, Self::Floor];
+        all.into_iter().find(|who| who.name() == name).ok_or(())
+    }
+}
+
+/// What is echoed: 64 bytes.
+pub(crate) const TEXT: &str = "sixty-four bytes of text, which is what a short answer comes to..";
+
+pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"cost","version":"1"}}}"#;
+pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// A call of `echo`, or of `count`, which says something before it answers.
+pub(crate) fn call(id: usize, era: Era, tool: &str) -> String {
+    let meta = match era {
+        Era::Legacy => format!(r#""progressToken":{id}"#),
+        Era::Modern => format!(
+            r#""progressToken":{id},"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"cost","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}"#
+        ),
+    };
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"_meta":{{{meta}}},"name":"{tool}","arguments":{{"text":"{TEXT}"}}}}}}"#
+    )
+}

@@ -1,0 +1,30 @@
+//! What one call costs, beside the floor.
+
+use std::process::Command;
+
+use crate::step::{self, cargo, target};
+
+/// Prints allocations, locks and tasks for one call, and instructions where valgrind is there.
+pub(crate) fn run() -> Result<(), String> {
+    let counted = target("counted");
+    let mut build = build(&["--release"]);
+    build
+        .env("RUSTFLAGS", "--cfg belay_counted")
+        .env("CARGO_TARGET_DIR", &counted);
+    step::run("the cost program, counting", &mut build)?;
+    let mut counts = Command::new(counted.join("release/belay-cost"));
+    step::run("counts", counts.arg("counts"))?;
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("\nwithout valgrind, no instructions are counted");
+        return Ok(());
+    }
+    step::run("the cost program", &mut self::build(&["--release"]))?;
+    let mut instructions = Command::new(target("release/belay-cost"));
+    step::run("instructions", instructions.arg("instructions"))
+}
+
+fn build(options: &[&str]) -> Command {
+    let mut build = cargo(&["build", "--quiet", "--package", "belay-cost"]);
+    build.args(options);
+    build
+}
