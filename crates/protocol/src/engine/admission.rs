@@ -145,7 +145,7 @@ impl Engine {
                 let problem = "this revision has no `initialize`: each request speaks for itself";
                 return Err(ErrorObject::new(error_code::METHOD_NOT_FOUND, problem));
             }
-            let answer = self.introduce_legacy(request.params.as_ref());
+            let answer = self.introduce_legacy(request.params.as_deref());
             let version = ProtocolVersion::LATEST_LEGACY;
             return Ok(Admission::AtOnce(Kind::Initialize, version, answer));
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::jsonrpc::{Notification, RawJson, RequestId, Text};
+use crate::jsonrpc::{Notification, Params, RawJson, RequestId, Text};
 use crate::types::{Era, Meta, ProgressParams, ProtocolVersion};
 
 use super::{Loss, Outcome, Wait};
@@ -162,7 +162,7 @@ pub struct Incoming {
     /// What is asked.
     pub method: Text,
     /// With what, `_meta` included.
-    pub params: Option<RawJson>,
+    pub params: Option<Params>,
 }
 
 impl Incoming {

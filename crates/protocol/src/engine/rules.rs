@@ -1,7 +1,7 @@
 //! Who may do what, in which era and on which wire. Shared code asks here instead of comparing
 //! versions.
 
-use crate::jsonrpc::{ErrorObject, RawJson};
+use crate::jsonrpc::{ErrorObject, Params, RawJson};
 use crate::types::legacy::{Initialize, Ping};
 use crate::types::modern::{Discover, Listen, UnsupportedVersionData};
 use crate::types::{
@@ -144,9 +144,9 @@ pub(super) struct RequestMeta {
 }
 
 impl RequestMeta {
-    pub(super) fn read(params: Option<&RawJson>) -> Result<Self, ErrorObject> {
+    pub(super) fn read(params: Option<&Params>) -> Result<Self, ErrorObject> {
         // Whoever looks for a parameter must find what everybody else finds.
-        if let Some(name) = params.and_then(RawJson::repeated_member) {
+        if let Some(name) = params.and_then(Params::repeated_member) {
             return Err(invalid_params(format!("duplicate field `{name}`")));
         }
         let Some(meta) = params.and_then(|params| params.field("_meta")) else {

@@ -1,8 +1,12 @@
 //! Newline-delimited frames, as on stdio.
 
 use bytes::{Buf, Bytes, BytesMut};
+use memchr::memchr;
 
 use crate::jsonrpc::{DecodeError, DecodeFault, Kind, RequestId, Skim};
+
+/// A longer line is a part of the buffer that it was read into.
+const COPIED: usize = 4 << 10;
 
 /// Splits a byte stream into lines.
 ///
@@ -121,22 +125,24 @@ impl LineDecoder {
         }
         loop {
             let unsearched = &self.buffer[self.searched..];
-            let Some(newline) = unsearched.iter().position(|byte| *byte == b'\n') else {
+            let Some(newline) = memchr(b'\n', unsearched) else {
                 self.searched = self.buffer.len();
                 return self.drop_if_over_limit().map(Err);
             };
-            let mut line = self.buffer.split_to(self.searched + newline);
-            self.buffer.advance(1);
+            let end = self.searched + newline;
             self.searched = 0;
-            if self.is_oversize(&line) {
+            if self.is_oversize(&self.buffer[..end]) {
+                let line = self.buffer.split_to(end);
+                self.buffer.advance(1);
                 match self.end_skipping(&line) {
                     Some(oversize) => return Some(Err(oversize)),
                     None => continue,
                 }
             }
-            strip(&mut line);
+            let line = self.take(end);
+            self.buffer.advance(1);
             if !line.is_empty() {
-                return Some(Ok(line.freeze()));
+                return Some(Ok(line));
             }
         }
     }
@@ -146,12 +152,25 @@ impl LineDecoder {
     /// A JSON object cannot be the beginning of a longer one, so a tail that decodes was complete.
     pub fn finish(&mut self) -> Option<Result<Bytes, Oversize>> {
         self.searched = 0;
-        let mut tail = self.buffer.split();
-        if self.is_oversize(&tail) {
+        if self.is_oversize(&self.buffer) {
+            let tail = self.buffer.split();
             return self.end_skipping(&tail).map(Err);
         }
-        strip(&mut tail);
-        (!tail.is_empty()).then(|| Ok(tail.freeze()))
+        let tail = self.take(self.buffer.len());
+        (!tail.is_empty()).then_some(Ok(tail))
+    }
+
+    /// Takes so many bytes, which are a line, without the rest of its end. A short one is copied: it
+    /// may live long, and would keep all that was read with it alive.
+    fn take(&mut self, length: usize) -> Bytes {
+        let line = stripped(&self.buffer[..length]);
+        if line.len() > COPIED {
+            let kept = line.len();
+            return self.buffer.split_to(length).freeze().slice(..kept);
+        }
+        let line = Bytes::copy_from_slice(line);
+        self.buffer.advance(length);
+        line
     }
 
     /// Whether this line, with what was skipped of it, is over the limit.
@@ -179,12 +198,11 @@ impl LineDecoder {
     }
 }
 
-/// Takes away the rest of the line's end, and everything if that was all.
-fn strip(line: &mut BytesMut) {
-    if line.ends_with(b"\r") {
-        line.truncate(line.len() - 1);
-    }
-    if line.trim_ascii().is_empty() {
-        line.clear();
+/// The line without the rest of its end; nothing if that was all.
+fn stripped(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    match line.trim_ascii_start() {
+        [] => &[],
+        _ => line,
     }
 }

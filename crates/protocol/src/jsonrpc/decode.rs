@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::params::Index;
 use super::scan::{self, Scanner, Written};
 use super::{
-    DecodeError, DecodeFault, ErrorObject, Kind, Message, Notification, RawJson, Request,
+    DecodeError, DecodeFault, ErrorObject, Kind, Message, Notification, Params, RawJson, Request,
     RequestId, Response, Text,
 };
 
@@ -94,6 +95,8 @@ struct Envelope {
     params: Option<Range<usize>>,
     result: Option<Range<usize>>,
     error: Option<Range<usize>>,
+    /// The members of `params`, if that is an object.
+    members: Index,
     /// Fields JSON-RPC does not know. They mean nothing, but must not stand there twice either.
     others: Vec<String>,
     /// The field whose value broke off the walk.
@@ -107,7 +110,7 @@ const OTHER_FIELDS: usize = 16;
 impl Envelope {
     fn walk(&mut self, text: &str, depth: usize) -> Result<(), DecodeFault> {
         let mut scanner = Scanner::new(text, depth);
-        let walked = scanner.members(|key, value| self.member(&key, value));
+        let walked = scanner.members(0, |scanner, key| self.member(scanner, &key));
         if walked.is_err() {
             self.broken = scanner.last_key().map(Into::into);
         }
@@ -135,16 +138,28 @@ impl Envelope {
         }
     }
 
-    fn member(&mut self, key: &Written<'_>, value: Range<usize>) -> Result<(), DecodeFault> {
-        let name = key.unescaped();
+    fn member(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        key: &Written<'_>,
+    ) -> Result<(), DecodeFault> {
+        let name = key.bytes();
+        let (value, members) = match (&*name, scanner.peek()) {
+            (b"params", Some(b'{')) => Index::scan(scanner)?,
+            _ => (scanner.value_within(1)?, Index::default()),
+        };
         let field = match &*name {
-            "jsonrpc" => &mut self.jsonrpc,
-            "id" => &mut self.id,
-            "method" => &mut self.method,
-            "params" => &mut self.params,
-            "result" => &mut self.result,
-            "error" => &mut self.error,
-            other => {
+            b"jsonrpc" => &mut self.jsonrpc,
+            b"id" => &mut self.id,
+            b"method" => &mut self.method,
+            b"params" => {
+                self.members = members;
+                &mut self.params
+            }
+            b"result" => &mut self.result,
+            b"error" => &mut self.error,
+            _ => {
+                let other = &*key.unescaped();
                 let twice = self.others.iter().any(|seen| seen == other);
                 self.others.push(other.to_owned());
                 if self.others.len() > OTHER_FIELDS {
@@ -155,7 +170,7 @@ impl Envelope {
             }
         };
         let twice = field.replace(value).is_some();
-        refuse_if(twice, &name)
+        refuse_if(twice, &key.unescaped())
     }
 
     fn message(&self, source: Source<'_>) -> Result<Message, DecodeFault> {
@@ -187,7 +202,10 @@ impl Envelope {
             return Err(DecodeFault::ParamsNotObject);
         }
         Ok(match id {
-            Some(id) => Message::Request(Request { id, method, params }),
+            Some(id) => {
+                let params = params.map(|params| Params::indexed(params, self.members));
+                Message::Request(Request { id, method, params })
+            }
             None => Message::Notification(Notification { method, params }),
         })
     }
@@ -257,16 +275,16 @@ impl Source<'_> {
         let text = &self.text[range.clone()];
         let frame = &self.frame.slice(range.clone());
         let inner = Source { frame, text };
-        Scanner::new(text, scan::MAX_DEPTH).members(|key, value| {
-            let name = key.unescaped();
-            let field = match &*name {
-                "code" => &mut code,
-                "message" => &mut message,
-                "data" => &mut data,
+        Scanner::new(text, scan::MAX_DEPTH).members(0, |scanner, key| {
+            let value = scanner.value_within(1)?;
+            let field = match &*key.bytes() {
+                b"code" => &mut code,
+                b"message" => &mut message,
+                b"data" => &mut data,
                 _ => return Ok(()),
             };
             let twice = field.replace(value).is_some();
-            refuse_if(twice, &name)
+            refuse_if(twice, &key.unescaped())
         })?;
         let code = code.ok_or(DecodeFault::ErrorCodeMissing)?;
         let message = message.ok_or(DecodeFault::ErrorMessageMissing)?;

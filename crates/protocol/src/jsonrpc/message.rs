@@ -6,7 +6,7 @@ use std::ops::Deref;
 use bytes::Bytes;
 
 use super::encode::FrameWriter;
-use super::{ErrorObject, RawJson, RequestId};
+use super::{ErrorObject, Params, RawJson, RequestId};
 
 /// One JSON-RPC message.
 ///
@@ -34,8 +34,8 @@ pub struct Request {
     pub id: RequestId,
     /// What is asked.
     pub method: Text,
-    /// With what; always an object.
-    pub params: Option<RawJson>,
+    /// With what.
+    pub params: Option<Params>,
 }
 
 /// A message that wants no answer.
@@ -63,7 +63,7 @@ impl Message {
             Self::Request(Request { id, method, params }) => FrameWriter::new()
                 .id(id)
                 .method(method)
-                .params(params.as_ref())
+                .params(params.as_deref())
                 .finish(),
             Self::Notification(Notification { method, params }) => FrameWriter::new()
                 .method(method)
@@ -91,7 +91,7 @@ impl Request {
         Self {
             id: id.into(),
             method: method.into(),
-            params,
+            params: params.map(Params::from),
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use bytes::Bytes;
+use memchr::memchr2;
 use serde::de::DeserializeOwned;
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -56,10 +58,7 @@ impl RawJson {
     /// For bytes that a [`Scanner`] has just walked over, or that `serde_json` has just written.
     pub(super) fn from_scanned(bytes: Bytes) -> Self {
         // Inside strings a newline is always escaped, so the ones found here are white space.
-        let has_newline = bytes
-            .iter()
-            .fold(false, |found, byte| found | matches!(byte, b'\n' | b'\r'));
-        if !has_newline {
+        if memchr2(b'\n', b'\r', &bytes).is_none() {
             return Self(bytes);
         }
         let spaces_for_newlines = |byte: &u8| match byte {
@@ -67,6 +66,11 @@ impl RawJson {
             other => *other,
         };
         Self(bytes.iter().map(spaces_for_newlines).collect())
+    }
+
+    /// A part of it that is a value by itself.
+    pub(super) fn part(&self, range: Range<usize>) -> Self {
+        Self(self.0.slice(range))
     }
 
     /// Decodes the value into a type.
@@ -226,7 +230,7 @@ fn unescaped(key: &[u8]) -> Cow<'_, str> {
     unescape(str::from_utf8(key).expect("invariant 1: the bytes are UTF-8"))
 }
 
-fn whole_value(text: &str) -> Result<std::ops::Range<usize>, Fault> {
+fn whole_value(text: &str) -> Result<Range<usize>, Fault> {
     let mut scanner = Scanner::new(text, MAX_DEPTH);
     let range = scanner.value()?;
     scanner.end()?;

@@ -20,6 +20,7 @@ pub(super) enum Fault {
 
 pub(super) struct Scanner<'a> {
     text: &'a str,
+    bytes: &'a [u8],
     at: usize,
     limit: usize,
     /// The key of the member that is being walked over, or was when the walk stopped.
@@ -29,23 +30,43 @@ pub(super) struct Scanner<'a> {
 /// A string as written: what stands between its quotes.
 #[derive(Clone, Copy)]
 pub(super) struct Written<'a> {
-    inner: &'a str,
+    text: &'a str,
+    start: usize,
+    end: usize,
     has_escapes: bool,
 }
 
 impl<'a> Written<'a> {
     /// What it means.
     pub(super) fn unescaped(&self) -> Cow<'a, str> {
+        let inner = &self.text[self.range()];
         match self.has_escapes {
-            true => unescape(self.inner),
-            false => Cow::Borrowed(self.inner),
+            true => unescape(inner),
+            false => Cow::Borrowed(inner),
         }
+    }
+
+    /// The same as bytes, for comparisons.
+    pub(super) fn bytes(&self) -> Cow<'a, [u8]> {
+        match self.has_escapes {
+            true => Cow::Owned(self.unescaped().into_owned().into_bytes()),
+            false => Cow::Borrowed(&self.text.as_bytes()[self.range()]),
+        }
+    }
+
+    pub(super) fn has_escapes(&self) -> bool {
+        self.has_escapes
+    }
+
+    /// Where it stands.
+    pub(super) fn range(&self) -> Range<usize> {
+        self.start..self.end
     }
 }
 
 /// What a string means; `inner` is what stands between its quotes, and was scanned before.
 pub(super) fn unescape(inner: &str) -> Cow<'_, str> {
-    if !inner.contains('\\') {
+    if !inner.as_bytes().contains(&b'\\') {
         return Cow::Borrowed(inner);
     }
     let quoted = format!("\"{inner}\"");
@@ -57,6 +78,7 @@ impl<'a> Scanner<'a> {
         let limit = limit.min(MAX_DEPTH);
         Self {
             text,
+            bytes: text.as_bytes(),
             at: 0,
             limit,
             last_key: None,
@@ -65,7 +87,7 @@ impl<'a> Scanner<'a> {
 
     /// Walks over one value and the white space before it; tells where the value stands.
     pub(super) fn value(&mut self) -> Result<Range<usize>, Fault> {
-        self.nested_value(0)
+        self.value_within(0)
     }
 
     /// Checks that nothing but white space is left.
@@ -77,23 +99,31 @@ impl<'a> Scanner<'a> {
     }
 
     /// The first byte that is not white space.
+    #[inline]
     pub(super) fn peek(&mut self) -> Option<u8> {
-        let bytes = self.text.as_bytes();
-        while let Some(byte) = bytes.get(self.at) {
-            match byte {
-                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
-                _ => return Some(*byte),
+        loop {
+            let byte = *self.bytes.get(self.at)?;
+            if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+                return Some(byte);
             }
+            self.at += 1;
         }
-        None
     }
 
-    /// Walks over an object and hands out its members; the object is what comes next.
+    /// Where the walk has come to.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Walks over an object that stands in `depth` brackets, and is what comes next. Whoever is given
+    /// a key walks over its value, with [`Scanner::value_within`] or another of these.
     pub(super) fn members<E: From<Fault>>(
         &mut self,
-        mut member: impl FnMut(Written<'a>, Range<usize>) -> Result<(), E>,
+        depth: usize,
+        mut member: impl FnMut(&mut Self, Written<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.expect(b'{', "an object")?;
+        self.check_depth(depth)?;
         if self.peek() == Some(b'}') {
             self.at += 1;
             return Ok(());
@@ -101,8 +131,9 @@ impl<'a> Scanner<'a> {
         loop {
             let key = self.key()?;
             self.last_key = Some(key);
-            let value = self.nested_value(1)?;
-            member(key, value)?;
+            let walked = member(self, key);
+            self.last_key = Some(key);
+            walked?;
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => break,
@@ -113,7 +144,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// The last member that [`Scanner::members`] came to.
+    /// The last member of the outermost object that [`Scanner::members`] came to.
     pub(super) fn last_key(&self) -> Option<Cow<'a, str>> {
         self.last_key.map(|key| key.unescaped())
     }
@@ -130,7 +161,7 @@ impl<'a> Scanner<'a> {
             return Ok(());
         }
         loop {
-            if !element(self.nested_value(1)?) {
+            if !element(self.value_within(1)?) {
                 return Ok(());
             }
             match self.peek() {
@@ -143,21 +174,33 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn nested_value(&mut self, depth: usize) -> Result<Range<usize>, Fault> {
-        self.peek();
+    /// Walks over a value that stands in so many brackets.
+    pub(super) fn value_within(&mut self, depth: usize) -> Result<Range<usize>, Fault> {
+        let first = self.peek();
         let start = self.at;
+        match first {
+            Some(b'"') => _ = self.string()?,
+            Some(b'{' | b'[') => self.nested(depth)?,
+            _ => self.scalar()?,
+        }
+        Ok(start..self.at)
+    }
+
+    /// From an opening bracket to the one that closes it.
+    fn nested(&mut self, depth: usize) -> Result<(), Fault> {
         let mut open = Brackets::below(depth);
         loop {
             if self.opening(&mut open)? {
                 continue;
             }
             if self.closings(&mut open)? {
-                return Ok(start..self.at);
+                return Ok(());
             }
         }
     }
 
     /// Walks over a scalar or an opening bracket. True if a value is due next.
+    #[inline]
     fn opening(&mut self, open: &mut Brackets) -> Result<bool, Fault> {
         match self.peek() {
             Some(b'{') => {
@@ -174,17 +217,25 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
                 return Ok(self.peek() != Some(b']'));
             }
-            Some(b'"') => self.string().map(drop)?,
-            Some(b'-' | b'0'..=b'9') => self.number()?,
-            Some(b't') => self.literal("true")?,
-            Some(b'f') => self.literal("false")?,
-            Some(b'n') => self.literal("null")?,
-            _ => return Err(self.expected("a value")),
+            Some(b'"') => _ = self.string()?,
+            _ => self.scalar()?,
         }
         Ok(false)
     }
 
+    /// A value that is neither a string nor in brackets.
+    fn scalar(&mut self) -> Result<(), Fault> {
+        match self.peek() {
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.literal("true"),
+            Some(b'f') => self.literal("false"),
+            Some(b'n') => self.literal("null"),
+            _ => Err(self.expected("a value")),
+        }
+    }
+
     /// After a value: closes what closes. True if the outermost value is complete.
+    #[inline]
     fn closings(&mut self, open: &mut Brackets) -> Result<bool, Fault> {
         loop {
             let Some(bracket) = open.innermost() else {
@@ -210,6 +261,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline]
     fn key(&mut self) -> Result<Written<'a>, Fault> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a key in quotes"));
@@ -220,16 +272,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// A string, its escapes checked but not resolved.
+    #[inline]
     fn string(&mut self) -> Result<Written<'a>, Fault> {
-        let bytes = self.text.as_bytes();
-        self.at += 1;
-        let start = self.at;
+        let start = self.at + 1;
+        self.at = start;
         let mut has_escapes = false;
         loop {
-            let rest = &bytes[self.at..];
-            let plain = plain_run(rest);
-            self.at += plain;
-            match rest.get(plain) {
+            self.at += plain_run(&self.bytes[self.at..]);
+            match self.bytes.get(self.at) {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     has_escapes = true;
@@ -239,13 +289,19 @@ impl<'a> Scanner<'a> {
                 None => return Err(self.expected("the end of a string")),
             }
         }
-        let inner = &self.text[start..self.at];
+        let end = self.at;
         self.at += 1;
-        Ok(Written { inner, has_escapes })
+        Ok(Written {
+            text: self.text,
+            start,
+            end,
+            has_escapes,
+        })
     }
 
+    #[cold]
     fn escape(&mut self) -> Result<(), Fault> {
-        match self.text.as_bytes().get(self.at + 1) {
+        match self.bytes.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
                 self.at += 2;
                 Ok(())
@@ -270,8 +326,7 @@ impl<'a> Scanner<'a> {
 
     fn hex_escape(&mut self) -> Result<u32, Fault> {
         let digits = self
-            .text
-            .as_bytes()
+            .bytes
             .get(self.at..self.at + 6)
             .and_then(|escape| escape.strip_prefix(b"\\u"))
             .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
@@ -283,7 +338,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn number(&mut self) -> Result<(), Fault> {
-        let bytes = self.text.as_bytes();
+        let bytes = self.bytes;
         if bytes[self.at] == b'-' {
             self.at += 1;
         }
@@ -310,7 +365,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn digits(&mut self) -> Result<(), Fault> {
-        let rest = &self.text.as_bytes()[self.at..];
+        let rest = &self.bytes[self.at..];
         match rest.iter().take_while(|byte| byte.is_ascii_digit()).count() {
             0 => Err(self.expected("a digit")),
             count => {
@@ -321,13 +376,14 @@ impl<'a> Scanner<'a> {
     }
 
     fn literal(&mut self, word: &'static str) -> Result<(), Fault> {
-        if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+        if !self.bytes[self.at..].starts_with(word.as_bytes()) {
             return Err(self.expected("a value"));
         }
         self.at += word.len();
         Ok(())
     }
 
+    #[inline]
     fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), Fault> {
         if self.peek() != Some(byte) {
             return Err(self.expected(expected));
@@ -336,6 +392,14 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
+    fn check_depth(&self, depth: usize) -> Result<(), Fault> {
+        match depth < self.limit {
+            true => Ok(()),
+            false => Err(Fault::TooDeep { limit: self.limit }),
+        }
+    }
+
+    #[cold]
     fn expected(&self, expected: &'static str) -> Fault {
         Fault::Syntax {
             at: self.at,

@@ -13,8 +13,10 @@
 //! One of a kind that we do not know is kept as it came.
 
 use serde::de::{Deserialize, Error};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value};
+
+use super::record::Record;
 
 /// The record behind its `type`.
 pub(crate) fn of_kind<T: for<'a> Deserialize<'a>, E: Error>(
@@ -28,17 +30,11 @@ pub(crate) fn of_kind<T: for<'a> Deserialize<'a>, E: Error>(
 pub(crate) fn tagged<S: Serializer>(
     serializer: S,
     kind: &str,
-    content: &impl Serialize,
+    content: &impl Record,
 ) -> Result<S::Ok, S::Error> {
-    let Value::Object(fields) = serde_json::to_value(content).map_err(serde::ser::Error::custom)?
-    else {
-        return Err(serde::ser::Error::custom("content must be an object"));
-    };
     let mut map = serializer.serialize_map(None)?;
     map.serialize_entry("type", kind)?;
-    for (key, value) in &fields {
-        map.serialize_entry(key, value)?;
-    }
+    content.write(&mut map)?;
     map.end()
 }
 
@@ -63,13 +59,47 @@ macro_rules! kinds {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                use serde::de::Error as _;
-                let map = deserializer.deserialize_map($crate::types::meta::UniqueKeys)?;
-                match map.get("type").and_then(serde_json::Value::as_str) {
-                    $(Some($kind) => $crate::types::kinds::of_kind(map).map(Self::$variant),)*
-                    Some(_) => Ok(Self::Other(map)),
-                    None => Err(D::Error::custom("`type`: missing, or not a string")),
+                struct KindVisitor;
+
+                impl<'de> serde::de::Visitor<'de> for KindVisitor {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str("an object")
+                    }
+
+                    /// If its `type` comes first, as it mostly does, nothing is kept aside.
+                    fn visit_map<A: serde::de::MapAccess<'de>>(
+                        self,
+                        mut access: A,
+                    ) -> Result<$name, A::Error> {
+                        use serde::de::Error as _;
+                        use $crate::types::record::{Key, Record, rest};
+                        let untyped = || A::Error::custom("`type`: missing, or not a string");
+                        let Key(first) = access.next_key()?.ok_or_else(untyped)?;
+                        if first == "type" {
+                            let Key(kind) = access.next_value().map_err(|_| untyped())?;
+                            return match &*kind {
+                                $($kind => Record::read(access, Some("type")).map($name::$variant),)*
+                                _ => {
+                                    let first = (first, serde_json::Value::from(&*kind));
+                                    rest(access, first).map($name::Other)
+                                }
+                            };
+                        }
+                        let value = access.next_value()?;
+                        let map = rest(access, (first, value))?;
+                        match map.get("type").and_then(serde_json::Value::as_str) {
+                            $(Some($kind) => {
+                                $crate::types::kinds::of_kind(map).map($name::$variant)
+                            })*
+                            Some(_) => Ok($name::Other(map)),
+                            None => Err(untyped()),
+                        }
+                    }
                 }
+
+                deserializer.deserialize_map(KindVisitor)
             }
         }
 
@@ -79,7 +109,7 @@ macro_rules! kinds {
                     $(Self::$variant(content) => {
                         $crate::types::kinds::tagged(serializer, $kind, content)
                     })*
-                    Self::Other(map) => map.serialize(serializer),
+                    Self::Other(map) => serde::Serialize::serialize(map, serializer),
                 }
             }
         }

@@ -30,8 +30,90 @@
 //! Every record has `meta` and `extra` besides, is `Default` only if it says so itself, and is
 //! built with `Thing::new(required…)` and what else it is to have: `.size(7_u64)`.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
 use serde::de;
+use serde::ser::SerializeMap;
 use serde_json::{Map, Value};
+
+/// What `record!` writes.
+pub(crate) trait Record: Sized {
+    /// Writes its members.
+    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
+
+    /// Reads its members, of which `tag` was read before, and must not come again.
+    fn read<'de, A: de::MapAccess<'de>>(
+        access: A,
+        tag: Option<&'static str>,
+    ) -> Result<Self, A::Error>;
+}
+
+/// Reads a record that is an object of its own.
+pub(crate) struct Whole<T>(PhantomData<T>);
+
+impl<T> Whole<T> {
+    pub(crate) fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<'de, T: Record> de::Visitor<'de> for Whole<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, access: A) -> Result<T, A::Error> {
+        T::read(access, None)
+    }
+}
+
+/// A string that is not copied where that can be avoided.
+pub(crate) struct Key<'de>(pub(crate) Cow<'de, str>);
+
+impl<'de> de::Deserialize<'de> for Key<'de> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+
+        impl<'de> de::Visitor<'de> for KeyVisitor {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text)))
+            }
+        }
+
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+/// Keeps a member that the record does not know.
+pub(crate) fn unknown<'de, A: de::MapAccess<'de>>(
+    access: &mut A,
+    key: Cow<'de, str>,
+    tag: Option<&'static str>,
+    extra: &mut Map<String, Value>,
+) -> Result<(), A::Error> {
+    match tag {
+        Some(tag) if tag == key => Err(de::Error::duplicate_field(tag)),
+        _ => insert_unique(extra, key.into_owned(), access.next_value()?),
+    }
+}
 
 pub(crate) fn insert_unique<E: de::Error>(
     map: &mut Map<String, Value>,
@@ -45,6 +127,19 @@ pub(crate) fn insert_unique<E: de::Error>(
             Ok(())
         }
     }
+}
+
+/// All members of an object whose first one was read before.
+pub(crate) fn rest<'de, A: de::MapAccess<'de>>(
+    mut access: A,
+    (key, value): (Cow<'de, str>, Value),
+) -> Result<Map<String, Value>, A::Error> {
+    let mut map = Map::new();
+    map.insert(key.into_owned(), value);
+    while let Some(key) = access.next_key::<String>()? {
+        insert_unique(&mut map, key, access.next_value()?)?;
+    }
+    Ok(map)
 }
 
 /// Takes a field's value out of the map, once, and names it in the error.
@@ -148,10 +243,8 @@ macro_rules! record {
             )*)?
         }
 
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                use serde::ser::SerializeMap;
-                let mut map = serializer.serialize_map(None)?;
+        impl $crate::types::record::Record for $name {
+            fn write<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
                 $($(map.serialize_entry($required_key, &self.$required)?;)*)?
                 $($(if let Some(value) = &self.$optional {
                     map.serialize_entry($optional_key, value)?;
@@ -166,64 +259,63 @@ macro_rules! record {
                 for (key, value) in &self.extra {
                     map.serialize_entry(key, value)?;
                 }
+                Ok(())
+            }
+
+            fn read<'de, A: serde::de::MapAccess<'de>>(
+                mut access: A,
+                tag: Option<&'static str>,
+            ) -> Result<Self, A::Error> {
+                use $crate::types::record::{Key, field, unknown};
+                $($(let mut $required: Option<$required_type> = None;)*)?
+                $($(let mut $optional: Option<Option<$optional_type>> = None;)*)?
+                $($(let mut $default: Option<$default_type> = None;)*)?
+                $($(let mut $anything: Option<serde_json::Value> = None;)*)?
+                let mut meta: Option<Option<$crate::types::Meta>> = None;
+                let mut extra = $crate::types::Extra::new();
+                while let Some(Key(key)) = access.next_key()? {
+                    match &*key {
+                        $($($required_key => {
+                            field(&mut access, $required_key, &mut $required)?;
+                        })*)?
+                        $($($optional_key => {
+                            field(&mut access, $optional_key, &mut $optional)?;
+                        })*)?
+                        $($($default_key => {
+                            field(&mut access, $default_key, &mut $default)?;
+                        })*)?
+                        $($($anything_key => {
+                            field(&mut access, $anything_key, &mut $anything)?;
+                        })*)?
+                        "_meta" => field(&mut access, "_meta", &mut meta)?,
+                        _ => unknown(&mut access, key, tag, &mut extra)?,
+                    }
+                }
+                Ok(Self {
+                    $($($required: $required.ok_or_else(|| {
+                        <A::Error as serde::de::Error>::missing_field($required_key)
+                    })?,)*)?
+                    $($($optional: $optional.flatten(),)*)?
+                    $($($default: $default.unwrap_or_default(),)*)?
+                    $($($anything,)*)?
+                    meta: meta.flatten(),
+                    extra,
+                })
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap;
+                let mut map = serializer.serialize_map(None)?;
+                $crate::types::record::Record::write(self, &mut map)?;
                 map.end()
             }
         }
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct RecordVisitor;
-
-                impl<'de> serde::de::Visitor<'de> for RecordVisitor {
-                    type Value = $name;
-
-                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str("an object")
-                    }
-
-                    fn visit_map<A: serde::de::MapAccess<'de>>(
-                        self,
-                        mut access: A,
-                    ) -> Result<$name, A::Error> {
-                        use $crate::types::record::{field, insert_unique};
-                        $($(let mut $required: Option<$required_type> = None;)*)?
-                        $($(let mut $optional: Option<Option<$optional_type>> = None;)*)?
-                        $($(let mut $default: Option<$default_type> = None;)*)?
-                        $($(let mut $anything: Option<serde_json::Value> = None;)*)?
-                        let mut meta: Option<Option<$crate::types::Meta>> = None;
-                        let mut extra = $crate::types::Extra::new();
-                        while let Some(key) = access.next_key::<String>()? {
-                            match &*key {
-                                $($($required_key => {
-                                    field(&mut access, $required_key, &mut $required)?;
-                                })*)?
-                                $($($optional_key => {
-                                    field(&mut access, $optional_key, &mut $optional)?;
-                                })*)?
-                                $($($default_key => {
-                                    field(&mut access, $default_key, &mut $default)?;
-                                })*)?
-                                $($($anything_key => {
-                                    field(&mut access, $anything_key, &mut $anything)?;
-                                })*)?
-                                "_meta" => field(&mut access, "_meta", &mut meta)?,
-                                _ => insert_unique(&mut extra, key, access.next_value()?)?,
-                            }
-                        }
-                        Ok($name {
-                            $($($required: $required.ok_or_else(|| {
-                                <A::Error as serde::de::Error>::missing_field($required_key)
-                            })?,)*)?
-                            $($($optional: $optional.flatten(),)*)?
-                            $($($default: $default.unwrap_or_default(),)*)?
-                            $($($anything,)*)?
-                            meta: meta.flatten(),
-                            extra,
-                        })
-                    }
-                }
-
-                deserializer.deserialize_map(RecordVisitor)
+                deserializer.deserialize_map($crate::types::record::Whole::new())
             }
         }
     };

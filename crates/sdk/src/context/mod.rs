@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use belay_protocol::engine::{Incoming, Ledger, StopCause};
-use belay_protocol::jsonrpc::{RawJson, RequestId};
+use belay_protocol::jsonrpc::{Params, RawJson, RequestId};
 use belay_protocol::types::{Era, Implementation, Meta, ProtocolVersion, Request as Typed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -166,7 +166,7 @@ impl Context {
     }
 
     /// With what it is asked, as it came.
-    pub fn params(&self) -> Option<&RawJson> {
+    pub fn params(&self) -> Option<&Params> {
         self.inner.incoming.params.as_ref()
     }
 
@@ -279,7 +279,7 @@ impl Context {
     ) -> Result<P, belay_protocol::jsonrpc::ErrorObject> {
         use belay_protocol::types::error_code::INVALID_PARAMS;
         let empty = RawJson::empty_object();
-        let params = self.params().unwrap_or(&empty);
+        let params = self.params().map_or(&empty, |params| &**params);
         params.decode().map_err(|error| {
             let problem = format!("{}: {error}", self.method());
             belay_protocol::jsonrpc::ErrorObject::new(INVALID_PARAMS, problem)

@@ -139,7 +139,7 @@ mod server {
             let span = request_span!("server", cx.method());
             span.record(names::REQUEST_ID, tracing::field::display(cx.id()));
             span.record(names::PROTOCOL_VERSION, cx.version().as_str());
-            record_subject(&span, cx.method(), cx.params());
+            record_subject(&span, cx.method(), cx.params().map(|params| &**params));
             if let Some(context) = cx.trace_context() {
                 span.record(names::PARENT, context.traceparent());
             }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLockReadGuard};
 
-use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+use belay_protocol::jsonrpc::{ErrorObject, Params};
 use belay_protocol::types::{PaginatedParams, error_code};
 
 use super::changes::{Changes, List};
@@ -148,7 +148,7 @@ impl<T: Offer> Catalogue<T> {
     /// One page, and where the next one begins.
     pub(super) fn page<D>(
         &self,
-        params: Option<&RawJson>,
+        params: Option<&Params>,
         size: Option<usize>,
         describe: impl Fn(&T) -> D,
     ) -> Result<(Vec<D>, Option<String>), ErrorObject> {
@@ -169,7 +169,7 @@ impl<T: Offer> Catalogue<T> {
 }
 
 /// The place that a page begins after.
-fn begins_after(params: Option<&RawJson>) -> Result<u64, ErrorObject> {
+fn begins_after(params: Option<&Params>) -> Result<u64, ErrorObject> {
     let invalid = |problem: String| ErrorObject::new(error_code::INVALID_PARAMS, problem);
     let Some(params) = params else {
         return Ok(0);

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+use belay_protocol::jsonrpc::{ErrorObject, Params, RawJson};
 use belay_protocol::types::{
     CallToolResult, Icon, ListToolsResult, Tool as Description, ToolAnnotations, error_code,
 };
@@ -291,7 +291,7 @@ fn decode<A: DeserializeOwned>(arguments: &RawJson) -> Result<A, String> {
 }
 
 /// What a call says: which tool, and with what.
-fn read(params: Option<&RawJson>) -> Result<(RawJson, RawJson), ErrorObject> {
+fn read(params: Option<&Params>) -> Result<(RawJson, RawJson), ErrorObject> {
     let invalid = |problem: &str| {
         let problem = format!("tools/call: {problem}");
         ErrorObject::new(error_code::INVALID_PARAMS, problem)
@@ -363,7 +363,7 @@ impl Tools {
     pub(crate) fn check_headers(
         &self,
         headers: &http::HeaderMap,
-        params: Option<&RawJson>,
+        params: Option<&Params>,
     ) -> Result<(), String> {
         let Some(params) = params else {
             return Ok(());

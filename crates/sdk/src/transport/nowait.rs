@@ -127,7 +127,13 @@ pub(super) struct NowaitReader {
     input: AsyncFd<File>,
     output: File,
     reader_gone: Option<BoxFuture<()>>,
+    /// What is read goes here first: only memory that was written to can be lent to the call that
+    /// reads, and writing to all of the reader's each time costs more than copying what has come.
+    read: Box<[u8]>,
 }
+
+/// So much is read at once: all that a pipe holds.
+const CHUNK: usize = 64 << 10;
 
 impl NowaitReader {
     /// Of this descriptor, if that is possible.
@@ -139,6 +145,7 @@ impl NowaitReader {
             input,
             output: output.try_clone().ok()?,
             reader_gone: reader_gone(output),
+            read: vec![0; CHUNK].into_boxed_slice(),
         })
     }
 
@@ -165,15 +172,18 @@ impl AsyncRead for NowaitReader {
                 return this.poll_idle(cx);
             };
             let mut ready = ready?;
-            match this
-                .kind
-                .read(this.input.as_fd(), buffer.initialize_unfilled())
-            {
+            let room = this.read.len().min(buffer.remaining());
+            let read = &mut this.read[..room];
+            match this.kind.read(this.input.as_fd(), read) {
                 Ok(0) if nobody_reads(&this.output) => {
                     return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
                 }
                 Ok(count) => {
-                    buffer.advance(count);
+                    // Nothing is left: whoever writes more makes it ready again.
+                    if 0 < count && count < room {
+                        ready.clear_ready();
+                    }
+                    buffer.put_slice(&read[..count]);
                     return Poll::Ready(Ok(()));
                 }
                 Err(Errno::AGAIN) => ready.clear_ready(),

@@ -25,7 +25,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Poll, Waker};
 
-use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+use belay_protocol::jsonrpc::{ErrorObject, Params, RawJson};
 use belay_protocol::types::modern::{InputRequest, InputRequiredResult};
 use belay_protocol::types::{Era, Named, ResultType, error_code};
 use serde::{Deserialize, Serialize};
@@ -235,7 +235,7 @@ impl Inner {
     fn recall(
         &mut self,
         cx: &Context,
-        params: &RawJson,
+        params: &Params,
         state: &RequestState,
     ) -> Result<(), ErrorObject> {
         let [sealed, responses] = params.fields(["requestState", "inputResponses"]);
@@ -388,7 +388,7 @@ fn digest_of(question: &InputRequest) -> Digested {
 
 /// What the state of a request is good for: whoever makes it, and what is asked with what.
 fn bound(cx: &Context) -> Result<Bound<'_>, ErrorObject> {
-    let params = cx.params().map(RawJson::decode::<Map<String, Value>>);
+    let params = cx.params().map(|params| params.decode::<Map<String, Value>>());
     let mut params = params
         .transpose()
         .map_err(|error| invalid(error.to_string()))?
