@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::jsonrpc::{ErrorObject, RawJson};
+use crate::jsonrpc::{ErrorObject, RawJson, RequestId, ResultFrame};
 use crate::types::{EmptyResult, Meta, ResultType, error_code, meta_key};
 
 use super::deadline::Timer;
@@ -35,6 +35,18 @@ impl Engine {
         self.handler_ended(key);
         if self.speaking(key).is_some() {
             self.answer(now, key, &answer);
+        }
+        self.settle(now);
+    }
+
+    /// The same for a result that was written as its frame, by the id that the request came with.
+    pub fn respond_with(&mut self, now: Time, key: RequestKey, result: ResultFrame) {
+        self.handler_ended(key);
+        if self.speaking(key).is_some() {
+            match self.check_length(result.result_len()) {
+                Err(error) => self.answer(now, key, &Err(error)),
+                Ok(()) => self.answer_with(now, key, End::Answered, None, |_| result.into_frame()),
+            }
         }
         self.settle(now);
     }
@@ -126,25 +138,42 @@ impl Engine {
 
     /// Puts the last word on a request into the queue.
     fn answer(&mut self, now: Time, key: RequestKey, answer: &Result<RawJson, ErrorObject>) {
-        let limit = self.config.limits.message_bytes;
-        if answer
-            .as_ref()
-            .is_ok_and(|result| result.as_bytes().len() > limit)
-        {
-            let problem = format!("the answer is larger than {limit} bytes");
-            let error = ErrorObject::new(error_code::INTERNAL_ERROR, problem);
+        let length = answer.as_ref().map_or(0, |result| result.as_bytes().len());
+        if let Err(error) = self.check_length(length) {
             return self.answer(now, key, &Err(error));
         }
+        let error = answer.as_ref().err().map(|error| error.code);
+        self.answer_with(now, key, Stage::end_of(answer), error, |id| {
+            frame::answer(id, answer)
+        });
+    }
+
+    fn check_length(&self, bytes: usize) -> Result<(), ErrorObject> {
+        let limit = self.config.limits.message_bytes;
+        if bytes <= limit {
+            return Ok(());
+        }
+        let problem = format!("the answer is larger than {limit} bytes");
+        Err(ErrorObject::new(error_code::INTERNAL_ERROR, problem))
+    }
+
+    fn answer_with(
+        &mut self,
+        now: Time,
+        key: RequestKey,
+        end: End,
+        error: Option<i64>,
+        frame: impl FnOnce(&RequestId) -> Bytes,
+    ) {
         self.give_up_children(now, key, By::Caller);
         let Some(serving) = self.requests.serving_mut(key) else {
             return;
         };
-        serving.stage = Stage::Answering(Stage::end_of(answer));
+        serving.stage = Stage::Answering(end);
         let due = serving.deadline.take().map(|(until, _)| until);
-        let (exchange, bytes) = (serving.exchange, frame::answer(&serving.id, answer));
+        let (exchange, bytes) = (serving.exchange, frame(&serving.id));
         self.timers.reset(Timer::Request(key), due, None);
         self.work_ended(now, exchange);
-        let error = answer.as_ref().err().map(|error| error.code);
         self.push_answer(now, key, bytes, error);
     }
 

@@ -138,11 +138,7 @@ impl Envelope {
         }
     }
 
-    fn member(
-        &mut self,
-        scanner: &mut Scanner<'_>,
-        key: &Written<'_>,
-    ) -> Result<(), DecodeFault> {
+    fn member(&mut self, scanner: &mut Scanner<'_>, key: &Written<'_>) -> Result<(), DecodeFault> {
         let name = key.bytes();
         let (value, members) = match (&*name, scanner.peek()) {
             (b"params", Some(b'{')) => Index::scan(scanner)?,

@@ -88,6 +88,11 @@ impl FrameWriter {
             .expect("strings, numbers and our own structs are always valid JSON");
     }
 
+    /// What was written so far, for whoever writes the rest.
+    pub(super) fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+
     pub(crate) fn finish(mut self) -> Bytes {
         self.raw(b"}");
         self.buffer.into()

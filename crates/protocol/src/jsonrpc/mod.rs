@@ -15,6 +15,7 @@
 //! assert_ne!(request.id, RequestId::from("7"));
 //! ```
 
+mod answer;
 mod decode;
 mod encode;
 mod error;
@@ -27,6 +28,7 @@ mod raw;
 mod scan;
 mod skim;
 
+pub use answer::ResultFrame;
 pub use decode::{decode, decode_batch, is_batch};
 pub use error::ErrorObject;
 pub use fault::{DecodeError, DecodeFault, Kind};

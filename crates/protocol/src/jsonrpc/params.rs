@@ -111,10 +111,11 @@ impl Params {
         };
         let bytes = self.json.as_bytes();
         let key = |member: &Member| part(bytes, member.key);
-        let repeated = members
-            .iter()
-            .enumerate()
-            .any(|(at, member)| members[..at].iter().any(|before| key(before) == key(member)));
+        let repeated = members.iter().enumerate().any(|(at, member)| {
+            members[..at]
+                .iter()
+                .any(|before| key(before) == key(member))
+        });
         repeated.then(|| self.json.repeated_member()).flatten()
     }
 }
@@ -209,7 +210,11 @@ mod tests {
             r#"{"a":1,"b":2,"\u0061":3}"#,
             r#"{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"a":7}"#,
         ] {
-            assert_eq!(params(text).repeated_member().as_deref(), Some("a"), "{text}");
+            assert_eq!(
+                params(text).repeated_member().as_deref(),
+                Some("a"),
+                "{text}"
+            );
         }
     }
 }

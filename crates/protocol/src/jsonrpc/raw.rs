@@ -68,6 +68,11 @@ impl RawJson {
         Self(bytes.iter().map(spaces_for_newlines).collect())
     }
 
+    /// For bytes that are known to be one value without a newline.
+    pub(super) fn from_written(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+
     /// A part of it that is a value by itself.
     pub(super) fn part(&self, range: Range<usize>) -> Self {
         Self(self.0.slice(range))

@@ -23,7 +23,8 @@ use crate::Error;
 use crate::call::{ClientLayer, Lines, Outlet, Route};
 use crate::context::Context;
 use crate::driver::{
-    Answer, App, BoxFuture, Ends, Link, Notified, Passed, Process, Request, Tap, launch, pass_on,
+    Answer, App, BoxFuture, Ends, Link, Notified, Passed, Payload, Process, Request, Tap, launch,
+    pass_on,
 };
 
 /// Settings of a client, and its handlers for what a legacy server may ask.
@@ -486,6 +487,7 @@ impl App for Handlers {
                 }
             };
             RawJson::encode(&result)
+                .map(Payload::Json)
                 .map_err(|error| ErrorObject::new(error_code::INTERNAL_ERROR, error.to_string()))
         })
     }

@@ -61,7 +61,13 @@ struct Inner {
     /// The server that handles it, if a server does.
     #[cfg(feature = "server")]
     service: Option<Arc<Service>>,
-    /// What it asks, where it may.
+    /// It may ask its client something.
+    #[cfg(feature = "server")]
+    may_ask: AtomicBool,
+    /// It has asked all that it will: its handler is done.
+    #[cfg(feature = "server")]
+    has_asked: AtomicBool,
+    /// What it asks. Most ask nothing.
     #[cfg(feature = "server")]
     rounds: OnceLock<Rounds>,
 }
@@ -301,12 +307,41 @@ impl Context {
     /// What this request asks, where it may.
     #[cfg(feature = "server")]
     pub(crate) fn rounds(&self) -> Option<&Rounds> {
+        if !self.inner.may_ask.load(Ordering::Acquire) {
+            return None;
+        }
+        let rounds = self.inner.rounds.get_or_init(Rounds::default);
+        // First made, then a look: whoever ends them in between looks, too, and the fence keeps it so.
+        fence(Ordering::SeqCst);
+        if self.inner.has_asked.load(Ordering::SeqCst) {
+            rounds.end_all();
+        }
+        Some(rounds)
+    }
+
+    /// The handler is done: whoever still asks, elsewhere, gets no answer.
+    #[cfg(feature = "server")]
+    pub(crate) fn end_rounds(&self) {
+        self.inner.has_asked.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if let Some(rounds) = self.rounds_so_far() {
+            rounds.end_all();
+        }
+    }
+
+    /// The same, if it has asked something, or brought answers along.
+    #[cfg(feature = "server")]
+    pub(crate) fn rounds_so_far(&self) -> Option<&Rounds> {
         self.inner.rounds.get()
     }
 
+    /// From now on it may ask, with what it has brought along.
     #[cfg(feature = "server")]
-    pub(crate) fn set_rounds(&self, rounds: Rounds) -> &Rounds {
-        self.inner.rounds.get_or_init(|| rounds)
+    pub(crate) fn begin_rounds(&self, brought: Option<Rounds>) {
+        if let Some(rounds) = brought {
+            let _ = self.inner.rounds.set(rounds);
+        }
+        self.inner.may_ask.store(true, Ordering::Release);
     }
 
     /// Ends, when it is dropped, what was spawned through this context.
@@ -328,6 +363,10 @@ impl Inner {
             deadline: OnceLock::new(),
             #[cfg(feature = "server")]
             service: None,
+            #[cfg(feature = "server")]
+            may_ask: AtomicBool::new(false),
+            #[cfg(feature = "server")]
+            has_asked: AtomicBool::new(false),
             #[cfg(feature = "server")]
             rounds: OnceLock::new(),
         }

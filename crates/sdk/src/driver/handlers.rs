@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock, Weak};
 
 use belay_protocol::engine::{Incoming, RequestKey, StopCause};
-use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson};
+use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson, ResultFrame};
 use belay_protocol::types::error_code;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
@@ -17,7 +17,31 @@ use super::{Link, Permit, Pool, StopToken};
 use crate::sync::count_task;
 
 /// What a handler answers.
-pub(crate) type Answer = Result<RawJson, ErrorObject>;
+pub(crate) type Answer = Result<Payload, ErrorObject>;
+
+/// A result.
+pub(crate) enum Payload {
+    Json(RawJson),
+    /// Written where it leaves.
+    Frame(ResultFrame),
+}
+
+impl Payload {
+    /// The result alone, for whoever looks at it on its way.
+    pub(crate) fn into_json(self) -> RawJson {
+        match self {
+            Self::Json(json) => json,
+            Self::Frame(frame) => frame.result(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Json(json) => json.as_bytes().len(),
+            Self::Frame(frame) => frame.result_len(),
+        }
+    }
+}
 
 /// A future that can be sent and stored.
 pub(crate) type BoxFuture<T> = LayerFuture<'static, T>;

@@ -35,7 +35,7 @@ use tokio_util::task::TaskTracker;
 
 pub use handlers::LayerFuture;
 pub(crate) use handlers::{
-    Answer, App, BoxFuture, Notified, Presence, Request, fence, fenced, pass_on,
+    Answer, App, BoxFuture, Notified, Payload, Presence, Request, fence, fenced, pass_on,
 };
 pub use io::Passed;
 pub(crate) use io::Tap;

@@ -11,18 +11,21 @@ use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::error_code;
 
 use super::shares::FREE;
-use super::{Answer, Link, Pool, State};
+use super::{Answer, Link, Payload, Pool, State};
 
 impl Link {
     /// A handler has come to its end with an answer.
     pub(super) fn respond(&self, key: RequestKey, answer: Answer) {
         self.tell(|engine, now| {
-            let bytes = answer.as_ref().map_or(0, |result| result.as_bytes().len());
-            let answer = match self.has_room(engine, bytes) {
-                true => answer,
-                false => Err(no_room_for_answer(bytes)),
-            };
-            engine.respond(now, key, answer);
+            let bytes = answer.as_ref().map_or(0, Payload::len);
+            match answer {
+                Ok(_) if !self.has_room(engine, bytes) => {
+                    engine.respond(now, key, Err(no_room_for_answer(bytes)));
+                }
+                Ok(Payload::Frame(result)) => engine.respond_with(now, key, result),
+                Ok(Payload::Json(result)) => engine.respond(now, key, Ok(result)),
+                Err(error) => engine.respond(now, key, Err(error)),
+            }
         });
     }
 

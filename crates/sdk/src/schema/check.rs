@@ -1,7 +1,8 @@
 //! Holding a value against a schema.
 //!
 //! A part of the schema that leads to others is held against a part of the value once, whatever number of
-//! ways lead there, and all that is done is counted.
+//! ways lead there, and all that is done is counted. Where only one way leads there, nothing has to be
+//! remembered for that.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -45,13 +46,22 @@ pub(super) enum Undecided {
 #[derive(Clone)]
 pub(super) struct Verdict {
     pub(super) fits: Truth,
-    seen: Rc<Seen>,
+    /// Nothing, mostly.
+    seen: Option<Rc<Seen>>,
+}
+
+impl Verdict {
+    fn seen_cost(&self) -> u64 {
+        self.seen.as_ref().map_or(0, |seen| seen.cost())
+    }
 }
 
 /// One check of one value.
 pub(super) struct Check<'s> {
     pub(super) schema: &'s Schema,
     known: HashMap<Key, Known>,
+    /// Everything is remembered: the value is looked at again, to find out what is wrong with it.
+    pub(super) remembers_all: bool,
     /// How much is in `known`: its entries, and what they have seen.
     pub(super) remembered: u64,
     pub(super) level: usize,
@@ -61,7 +71,6 @@ pub(super) struct Check<'s> {
     unmeasured: Option<&'s Value>,
     pub(super) scopes: Scopes,
     names: HashMap<usize, Rc<Vec<Value>>>,
-    nothing: Rc<Seen>,
 }
 
 /// A part of the schema, a part of the value, and what anchors mean here.
@@ -78,6 +87,7 @@ impl<'s> Check<'s> {
         Self {
             schema,
             known: HashMap::new(),
+            remembers_all: false,
             remembered: 0,
             level: 0,
             work: 0,
@@ -85,7 +95,6 @@ impl<'s> Check<'s> {
             unmeasured: Some(value),
             scopes: Scopes::new(schema.names),
             names: HashMap::new(),
-            nothing: Rc::default(),
         }
     }
 
@@ -101,9 +110,12 @@ impl<'s> Check<'s> {
         if !node.leads_on {
             let mut seen = Seen::default();
             let fits = self.keeps_all(part, value, scope, &mut seen)?;
-            return Ok(self.verdict(fits, seen));
+            return Ok(verdict(fits, seen));
         }
         let scope = self.entered(scope, part)?;
+        if !node.is_shared && !self.remembers_all {
+            return self.deeper(part, value, scope);
+        }
         let key = (part, address(value), scope);
         match self.known.entry(key) {
             Entry::Occupied(known) => match known.get() {
@@ -113,6 +125,13 @@ impl<'s> Check<'s> {
             Entry::Vacant(unknown) => _ = unknown.insert(Known::Open),
         }
         self.spend(PAIR)?;
+        let verdict = self.deeper(part, value, scope)?;
+        self.remember(key, &verdict);
+        Ok(verdict)
+    }
+
+    /// Whether a value fits a part of the schema that leads to others.
+    fn deeper(&mut self, part: Part, value: &Value, scope: Scope) -> Result<Verdict, Undecided> {
         if self.level == LEVELS {
             return Err(Undecided::Deep);
         }
@@ -120,9 +139,7 @@ impl<'s> Check<'s> {
         let mut seen = Seen::default();
         let fits = self.keeps_all(part, value, scope, &mut seen)?;
         self.level -= 1;
-        let verdict = self.verdict(fits, seen);
-        self.remember(key, &verdict);
-        Ok(verdict)
+        Ok(verdict(fits, seen))
     }
 
     /// Whether a value does what all rules of a part ask for.
@@ -144,19 +161,11 @@ impl<'s> Check<'s> {
         Ok(fits)
     }
 
-    fn verdict(&self, fits: Truth, seen: Seen) -> Verdict {
-        let seen = match (fits, seen.cost()) {
-            (Truth::No, _) | (_, 0) => self.nothing.clone(),
-            _ => Rc::new(seen),
-        };
-        Verdict { fits, seen }
-    }
-
     /// Keeps a verdict for the next that asks. When there are many, all before are forgotten: most belong
     /// to parts of the value that are done with. What is asked again is counted again, and what loops is
     /// found the next time round.
     fn remember(&mut self, key: Key, verdict: &Verdict) {
-        let cost = 1 + verdict.seen.cost();
+        let cost = 1 + verdict.seen_cost();
         if self.remembered + cost > REMEMBERED {
             self.known.clear();
             self.remembered = 0;
@@ -335,8 +344,10 @@ impl<'s> Check<'s> {
     }
 
     fn add(&mut self, more: &Verdict, fits: Truth, seen: &mut Seen) -> Result<(), Undecided> {
-        self.spend(more.seen.cost())?;
-        seen.add(&more.seen, fits);
+        if let Some(more) = &more.seen {
+            self.spend(more.cost())?;
+            seen.add(more, fits);
+        }
         Ok(())
     }
 
@@ -375,4 +386,10 @@ impl<'s> Check<'s> {
         self.work = work;
         Ok(())
     }
+}
+
+fn verdict(fits: Truth, seen: Seen) -> Verdict {
+    let seen = Some(seen).filter(|seen| fits != Truth::No && seen.cost() > 0);
+    let seen = seen.map(Rc::new);
+    Verdict { fits, seen }
 }

@@ -93,6 +93,8 @@ struct Node {
     rules: Vec<Rule>,
     resource: usize,
     leads_on: bool,
+    /// More than one way leads here, so that it can come up again for the same value, or without an end.
+    is_shared: bool,
 }
 
 impl Node {
@@ -177,6 +179,7 @@ impl Schema {
             nodes.push(Node {
                 leads_on: rules.iter().any(|rule| matches!(rule, Rule::Leading(_))),
                 resource: place.resource,
+                is_shared: false,
                 rules,
             });
         }
@@ -190,6 +193,7 @@ impl Schema {
         let notes = nodes.iter().any(|node| node.rules.iter().any(asks));
         let unsupported = std::mem::take(&mut reader.unsupported);
         let (names, dynamic) = reader.places.into_dynamic();
+        mark_shared(&mut nodes, names > 0);
         Ok(Self {
             nodes,
             names,
@@ -236,6 +240,24 @@ impl Schema {
             problem: cut(&problem, TOLD),
             undecided: false,
         })
+    }
+}
+
+/// Finds the parts that more than one way leads to. Where it depends on the way what an anchor means, that
+/// can be any.
+fn mark_shared(nodes: &mut [Node], has_dynamic: bool) {
+    let mut ways = vec![0_u8; nodes.len()];
+    // The first is where everybody begins.
+    let leading = nodes.iter().flat_map(|node| &node.rules);
+    let parts = leading.flat_map(|rule| match rule {
+        Rule::Plain(_) => Vec::new(),
+        Rule::Leading(rule) => rule.parts(),
+    });
+    for part in parts.chain([0]) {
+        ways[part] = ways[part].saturating_add(1);
+    }
+    for (node, ways) in nodes.iter_mut().zip(ways) {
+        node.is_shared = has_dynamic || ways > 1;
     }
 }
 

@@ -27,8 +27,9 @@ pub(super) struct Problem<'c, 's> {
 
 impl<'c, 's> Problem<'c, 's> {
     pub(super) fn new(check: &'c mut Check<'s>) -> Self {
-        // What was found out before is known; a sentence costs little more.
+        // The value is looked at again; a sentence costs little more.
         check.work = 0;
+        check.remembers_all = true;
         Self {
             check,
             path: Vec::new(),

@@ -1,6 +1,6 @@
 //! What the keywords of a schema ask for.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::RandomState;
 
 use serde_json::{Number, Value};
@@ -75,8 +75,42 @@ pub(super) enum Leading {
     UnevaluatedProperties(Part),
 }
 
+impl Leading {
+    /// Where it leads.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        match self {
+            Self::Ref(part)
+            | Self::DynamicRef {
+                otherwise: part, ..
+            }
+            | Self::Not(part)
+            | Self::PropertyNames(part)
+            | Self::Contains { part, .. }
+            | Self::UnevaluatedItems(part)
+            | Self::UnevaluatedProperties(part) => vec![*part],
+            Self::All(parts) | Self::Any(parts) | Self::One(parts) => parts.clone(),
+            Self::If {
+                condition,
+                then,
+                otherwise,
+            } => [Some(*condition), *then, *otherwise]
+                .into_iter()
+                .flatten()
+                .collect(),
+            Self::DependentSchemas { all, .. } => all.iter().map(|(_, part)| *part).collect(),
+            Self::Properties(rule) => {
+                let named = rule.named.values();
+                let patterns = rule.patterns.iter().map(|(_, part)| part);
+                named.chain(patterns).chain(&rule.others).copied().collect()
+            }
+            Self::Items { first, rest } => first.iter().chain(rest).copied().collect(),
+        }
+    }
+}
+
 pub(super) struct Properties {
-    pub(super) named: HashMap<String, Part>,
+    /// Few, and looked up for each member of each value: to compare is faster than to hash.
+    pub(super) named: BTreeMap<String, Part>,
     pub(super) patterns: Vec<(Pattern, Part)>,
     pub(super) others: Option<Part>,
 }

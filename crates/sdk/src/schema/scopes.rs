@@ -13,6 +13,9 @@ pub(super) type Scope = usize;
 
 /// All meanings that came up.
 pub(super) struct Scopes {
+    /// How many anchors there are.
+    names: usize,
+    /// All but the first, in which nothing means anything: most schemas have no such anchors.
     meanings: Vec<Vec<Option<Part>>>,
     numbers: HashMap<Vec<Option<Part>>, Scope>,
     /// What a meaning becomes in a resource.
@@ -21,10 +24,10 @@ pub(super) struct Scopes {
 
 impl Scopes {
     pub(super) fn new(names: usize) -> Self {
-        let none = vec![None; names];
         Self {
-            meanings: vec![none.clone()],
-            numbers: HashMap::from([(none, 0)]),
+            names,
+            meanings: Vec::new(),
+            numbers: HashMap::new(),
             entered: HashMap::new(),
         }
     }
@@ -36,7 +39,7 @@ impl Scopes {
 
     /// What a name means.
     pub(super) fn meant(&self, scope: Scope, name: usize) -> Option<Part> {
-        self.meanings[scope][name]
+        self.meanings.get(scope.checked_sub(1)?)?[name]
     }
 
     /// The meaning in a resource: the first that had an anchor keeps it. `None` if there are too many.
@@ -49,11 +52,12 @@ impl Scopes {
         if self.entered.len() == MEANINGS {
             return None;
         }
-        let mut meaning = self.meanings[scope].clone();
+        let before = scope.checked_sub(1).map(|at| &self.meanings[at]);
+        let mut meaning = before.map_or_else(|| vec![None; self.names], Clone::clone);
         for (name, part) in anchors {
             meaning[*name].get_or_insert(*part);
         }
-        let next = self.meanings.len();
+        let next = self.meanings.len() + 1;
         let number = *self.numbers.entry(meaning).or_insert_with_key(|meaning| {
             self.meanings.push(meaning.clone());
             next

@@ -7,7 +7,7 @@ use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 
 use super::Service;
 use crate::context::Context;
-use crate::driver::LayerFuture;
+use crate::driver::{LayerFuture, Payload};
 
 /// Something around every request that a server handles: for credentials, tracing, limits.
 ///
@@ -74,7 +74,10 @@ impl<'a> Next<'a> {
     pub fn run(self) -> LayerFuture<'a, Result<RawJson, ErrorObject>> {
         match self.layers.split_first() {
             Some((layer, layers)) => layer.handle(self.cx, Next { layers, ..self }),
-            None => Box::pin(self.service.handle(self.cx)),
+            None => Box::pin(async move {
+                let answer = self.service.handle(self.cx).await;
+                answer.map(Payload::into_json)
+            }),
         }
     }
 }

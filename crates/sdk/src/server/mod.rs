@@ -1,5 +1,6 @@
 //! A server: what it offers, and where it serves it.
 
+mod arguments;
 mod blocking;
 mod books;
 mod caching;
@@ -37,7 +38,9 @@ use belay_protocol::types::{
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::context::Context;
-use crate::driver::{Answer, App, BoxFuture, Ends, Link, Notified, Request, launch, pass_on};
+use crate::driver::{
+    Answer, App, BoxFuture, Ends, Link, Notified, Payload, Request, launch, pass_on,
+};
 
 pub use books::Books;
 #[cfg(feature = "http")]
@@ -427,7 +430,13 @@ impl App for Routes {
         let layers = self.layers.clone();
         Box::pin(async move {
             let _children = cx.children();
-            Next::new(&layers, &service, &cx).run().await
+            match layers.is_empty() {
+                true => service.handle(&cx).await,
+                false => {
+                    let answer = Next::new(&layers, &service, &cx).run().await;
+                    answer.map(Payload::Json)
+                }
+            }
         })
     }
 

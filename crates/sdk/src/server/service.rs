@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+use belay_protocol::jsonrpc::{ErrorObject, RawJson, ResultFrame};
 use belay_protocol::types::legacy::{SetLevel, SetLevelParams, Subscribe, Unsubscribe};
 use belay_protocol::types::modern::Listen;
 use belay_protocol::types::{
@@ -16,11 +16,11 @@ use super::books::Books;
 use super::caching::{CacheHint, Caching};
 use super::changes::Changes;
 use super::reply::Reply;
-use super::rounds::{RequestState, Rounds, Run};
+use super::rounds::{self, RequestState, Rounds, Run};
 use super::standing::Standing;
 use super::{Prompts, Resources, Tools, completion, listen};
 use crate::context::Context;
-use crate::driver::{Answer, Link};
+use crate::driver::{Answer, Link, Payload};
 
 /// What a server offers, and how it answers.
 pub(crate) struct Service {
@@ -96,8 +96,8 @@ impl Service {
         cx: &Context,
         handler: impl Future<Output = Result<R, ErrorObject>>,
     ) -> Answer {
-        let rounds = cx.set_rounds(Rounds::of(cx, &self.state)?);
-        match rounds.run(cx, &self.state, handler).await? {
+        cx.begin_rounds(Rounds::brought_by(cx, &self.state)?);
+        match rounds::run(cx, &self.state, handler).await? {
             Run::Done(result) => self.reply(cx, result, &self.caching.reads),
             Run::InputRequired(result) => self.reply(cx, *result, &CacheHint::none()),
         }
@@ -109,28 +109,26 @@ impl Service {
 
     /// A result, as its era wants to see it.
     pub(super) fn reply<R: Reply>(&self, cx: &Context, mut result: R, hint: &CacheHint) -> Answer {
-        let encode = |result: &R| {
-            RawJson::encode(result).map_err(|error| {
-                let problem = format!("the result cannot be written as JSON: {error}");
-                ErrorObject::new(error_code::INTERNAL_ERROR, problem)
-            })
-        };
-        if cx.era() == Era::Legacy {
-            result.make_legacy();
-            return encode(&result);
-        }
-        let marks = result.marks();
-        marks.result_type.get_or_insert(ResultType::Complete);
-        if let Some((millis, scope)) = marks.hint {
-            hint.mark(millis, scope);
-        }
-        match marks.meta {
-            None => Ok(encode(&result)?.with_member("_meta", &self.signature)),
-            Some(meta) => {
-                self.sign(meta);
-                encode(&result)
+        let mut signature = None;
+        match cx.era() {
+            Era::Legacy => result.make_legacy(),
+            Era::Modern => {
+                let marks = result.marks();
+                marks.result_type.get_or_insert(ResultType::Complete);
+                if let Some((millis, scope)) = marks.hint {
+                    hint.mark(millis, scope);
+                }
+                match marks.meta {
+                    None => signature = Some(("_meta", &self.signature)),
+                    Some(meta) => self.sign(meta),
+                }
             }
         }
+        let frame = ResultFrame::write(cx.id(), &result, signature);
+        frame.map(Payload::Frame).map_err(|error| {
+            let problem = format!("the result cannot be written as JSON: {error}");
+            ErrorObject::new(error_code::INTERNAL_ERROR, problem)
+        })
     }
 
     /// Says who we are.

@@ -1,9 +1,10 @@
 //! What a tool takes and gives, held against its schemas.
 
-use belay_protocol::jsonrpc::{ErrorObject, RawJson};
+use belay_protocol::jsonrpc::ErrorObject;
 use belay_protocol::types::{Tool as Description, error_code};
 use serde_json::{Map, Value};
 
+use super::arguments::Arguments;
 use crate::{BadSchema, Schema};
 
 /// Arguments that are decoded take up to so many times the bytes that a message may have. A table takes so
@@ -39,7 +40,7 @@ impl ToolSchemas {
     pub(super) fn check_arguments(
         &self,
         tool: &str,
-        arguments: &RawJson,
+        arguments: &mut Arguments,
         received_bytes: usize,
     ) -> Result<(), NotCalled> {
         let refused = |code, problem| Err(NotCalled::Refused(ErrorObject::new(code, problem)));
@@ -51,16 +52,16 @@ impl ToolSchemas {
             }
         };
         let most = received_bytes.saturating_mul(DECODED);
-        if is_larger_decoded(arguments.as_bytes(), most) {
+        if is_larger_decoded(arguments.json().as_bytes(), most) {
             let problem = format!(
                 "tools/call: `arguments` has too many values: decoded, they take more than {most} \
                  bytes; send fewer at once"
             );
             return refused(error_code::INVALID_PARAMS, problem);
         }
-        let problem = match arguments.decode() {
+        let problem = match arguments.value() {
             Err(error) => format!("invalid arguments: {error}"),
-            Ok(arguments) => match schema.check(&arguments) {
+            Ok(arguments) => match schema.check(arguments) {
                 Ok(()) => return Ok(()),
                 Err(unfit) if unfit.is_undecided() => {
                     format!("not called, since the arguments cannot be checked: {unfit}")

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
+use super::arguments::Arguments;
 use super::blocking;
 use super::caching::CacheHint;
 use super::catalogue::{Catalogue, Offer};
@@ -23,7 +24,7 @@ use super::service::Service;
 #[cfg(feature = "validate")]
 use super::tool_schemas::{NotCalled, ToolSchemas};
 use crate::context::Context;
-use crate::driver::BoxFuture;
+use crate::driver::{BoxFuture, Payload};
 #[cfg(feature = "http")]
 use crate::transport::http::mirrored::Mirrored;
 
@@ -59,7 +60,7 @@ pub struct Tool {
     schemas: Option<Arc<ToolSchemas>>,
 }
 
-type Handler = Arc<dyn Fn(Context, RawJson) -> BoxFuture<CallToolResult> + Send + Sync>;
+type Handler = Arc<dyn Fn(Context, Arguments) -> BoxFuture<CallToolResult> + Send + Sync>;
 
 impl Tool {
     /// A tool from its name and its handler. The schema of its arguments is made from their type.
@@ -70,7 +71,7 @@ impl Tool {
         Fut: Future<Output = R> + Send + 'static,
         R: IntoToolResult,
     {
-        let handler: Handler = Arc::new(move |cx, arguments| match decode(&arguments) {
+        let handler: Handler = Arc::new(move |cx, arguments| match arguments.decode() {
             Ok(arguments) => {
                 let running = handler(cx, arguments);
                 Box::pin(async move { running.await.into_tool_result() })
@@ -91,7 +92,7 @@ impl Tool {
         R: IntoToolResult,
     {
         let handler = Arc::new(handler);
-        let handler: Handler = Arc::new(move |cx, arguments| match decode(&arguments) {
+        let handler: Handler = Arc::new(move |cx, arguments| match arguments.decode() {
             Ok(arguments) => {
                 let handler = handler.clone();
                 blocking::run(cx, move |cx| handler(cx, arguments).into_tool_result())
@@ -183,7 +184,7 @@ impl Tool {
 
     /// Why it is not called: a schema that cannot be used, or arguments that do not fit it.
     #[cfg(feature = "validate")]
-    fn unfit(&self, cx: &Context, arguments: &RawJson) -> Option<Answered> {
+    fn unfit(&self, cx: &Context, arguments: &mut Arguments) -> Option<Answered> {
         let service = cx.service();
         let received_bytes = service.map_or(usize::MAX, |service| service.received_bytes);
         let schemas = self.schemas.as_ref()?;
@@ -195,6 +196,8 @@ impl Tool {
     }
 
     async fn call(&self, cx: &Context, arguments: RawJson) -> Answered {
+        #[cfg_attr(not(feature = "validate"), expect(unused_mut))]
+        let mut arguments = Arguments::new(arguments);
         if let Some(running) = &self.running {
             let permit = running.clone().try_acquire_owned().map_err(|_| {
                 let name = &self.description.name;
@@ -204,7 +207,7 @@ impl Tool {
             cx.hold(permit);
         }
         #[cfg(feature = "validate")]
-        if let Some(unfit) = self.unfit(cx, &arguments) {
+        if let Some(unfit) = self.unfit(cx, &mut arguments) {
             return unfit;
         }
         if let Some(grace) = self.grace {
@@ -252,7 +255,7 @@ impl Tool {
         let reply = |service: &Arc<Service>| service.reply(cx, result, &CacheHint::none()).ok();
         cx.service()
             .and_then(reply)
-            .unwrap_or(RawJson::empty_object())
+            .map_or(RawJson::empty_object(), Payload::into_json)
     }
 }
 
@@ -268,26 +271,6 @@ impl std::fmt::Debug for Tool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Tool").field(&self.description.name).finish()
     }
-}
-
-/// Decodes arguments; the problem names the argument.
-fn decode<A: DeserializeOwned>(arguments: &RawJson) -> Result<A, String> {
-    // A handler without arguments takes `()`, which is no object.
-    if arguments.is_empty_object()
-        && let Ok(none) = A::deserialize(Value::Null)
-    {
-        return Ok(none);
-    }
-    let mut json = serde_json::Deserializer::from_slice(arguments.as_bytes());
-    serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let problem = error.inner().to_string();
-        // Where in the text it is helps nobody who has not written that text.
-        let problem = problem.split(" at line ").next().unwrap_or_default();
-        match error.path().to_string().as_str() {
-            "." => format!("invalid arguments: {problem}"),
-            path => format!("invalid argument `{path}`: {problem}"),
-        }
-    })
 }
 
 /// What a call says: which tool, and with what.

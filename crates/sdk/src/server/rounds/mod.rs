@@ -25,7 +25,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Poll, Waker};
 
-use belay_protocol::jsonrpc::{ErrorObject, Params, RawJson};
+use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::modern::{InputRequest, InputRequiredResult};
 use belay_protocol::types::{Era, Named, ResultType, error_code};
 use serde::{Deserialize, Serialize};
@@ -92,15 +92,23 @@ pub(super) enum Run<T> {
 }
 
 impl Rounds {
-    /// For a request: in the modern era with what it brings along.
-    pub(super) fn of(cx: &Context, state: &RequestState) -> Result<Self, ErrorObject> {
-        let rounds = Self::default();
-        if cx.era() == Era::Modern
-            && let Some(params) = cx.params()
-        {
-            rounds.lock().recall(cx, params, state)?;
+    /// What a request brings along from an earlier round, in the modern era.
+    pub(super) fn brought_by(
+        cx: &Context,
+        state: &RequestState,
+    ) -> Result<Option<Self>, ErrorObject> {
+        let Some(params) = cx.params().filter(|_| cx.era() == Era::Modern) else {
+            return Ok(None);
+        };
+        let present = |member: &RawJson| member.as_bytes() != b"null";
+        let brought = params.fields(["requestState", "inputResponses"]);
+        let [sealed, responses] = brought.map(|member| member.filter(present));
+        if sealed.is_none() && responses.is_none() {
+            return Ok(None);
         }
-        Ok(rounds)
+        let rounds = Self::default();
+        rounds.lock().recall(cx, sealed, responses, state)?;
+        Ok(Some(rounds))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -119,6 +127,11 @@ impl Rounds {
             self.over.cancelled().await;
         }
         answer
+    }
+
+    /// Nobody who asks gets an answer any more.
+    pub(crate) fn end_all(&self) {
+        self.over.cancel();
     }
 
     /// Until the handler is dropped.
@@ -190,44 +203,59 @@ impl Rounds {
             computed.await;
         }
     }
+}
 
-    /// Runs a handler until it is done, or has asked something that nobody has answered.
-    pub(super) async fn run<T>(
-        &self,
-        cx: &Context,
-        state: &RequestState,
-        handler: impl Future<Output = Result<T, ErrorObject>>,
-    ) -> Result<Run<T>, ErrorObject> {
-        let _over = self.over.clone().drop_guard();
-        let mut handler = pin!(handler);
-        let done = poll_fn(|task| {
-            let polled = handler.as_mut().poll(task);
-            let mut inner = self.lock();
-            if let (Poll::Ready(done), None) = (polled, &inner.verdict) {
-                return Poll::Ready(Some(done));
-            }
-            let asked = inner.step_over || !inner.asked.is_empty();
-            let asked = asked && inner.computing.is_empty();
-            match inner.verdict.is_some() || asked {
-                true => Poll::Ready(None),
-                // Who asks may be another task.
-                false => {
-                    inner.waker = Some(task.waker().clone());
-                    Poll::Pending
-                }
-            }
-        });
-        if let Some(done) = done.await {
-            return done.map(Run::Done);
+/// Runs a handler until it is done, or has asked something that nobody has answered.
+pub(super) async fn run<T>(
+    cx: &Context,
+    state: &RequestState,
+    handler: impl Future<Output = Result<T, ErrorObject>>,
+) -> Result<Run<T>, ErrorObject> {
+    let _over = Over(cx);
+    let mut handler = pin!(handler);
+    let done = poll_fn(|task| {
+        let polled = handler.as_mut().poll(task);
+        let rounds = match &polled {
+            Poll::Ready(_) => cx.rounds_so_far(),
+            // Who asks may be another task.
+            Poll::Pending => cx.rounds(),
+        };
+        let mut inner = rounds.map(Rounds::lock);
+        let verdict = inner.as_ref().and_then(|inner| inner.verdict.as_ref());
+        if let (Poll::Ready(done), None) = (polled, verdict) {
+            return Poll::Ready(Some(done));
         }
-        let mut inner = self.lock();
-        match inner.verdict.take() {
-            Some(error) => Err(error),
-            None => {
-                let questions = inner.questions(cx, state)?;
-                Ok(Run::InputRequired(Box::new(questions)))
+        let has_asked = inner.as_ref().is_none_or(|inner| inner.is_over());
+        match (has_asked, &mut inner) {
+            (false, Some(inner)) => {
+                inner.waker = Some(task.waker().clone());
+                Poll::Pending
             }
+            _ => Poll::Ready(None),
         }
+    });
+    if let Some(done) = done.await {
+        return done.map(Run::Done);
+    }
+    let mut inner = match cx.rounds() {
+        Some(rounds) => rounds.lock(),
+        None => return Err(invalid("this request cannot ask anything")),
+    };
+    match inner.verdict.take() {
+        Some(error) => Err(error),
+        None => {
+            let questions = inner.questions(cx, state)?;
+            Ok(Run::InputRequired(Box::new(questions)))
+        }
+    }
+}
+
+/// When it is dropped, the run is over.
+struct Over<'a>(&'a Context);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.end_rounds();
     }
 }
 
@@ -235,12 +263,11 @@ impl Inner {
     fn recall(
         &mut self,
         cx: &Context,
-        params: &Params,
+        sealed: Option<RawJson>,
+        responses: Option<RawJson>,
         state: &RequestState,
     ) -> Result<(), ErrorObject> {
-        let [sealed, responses] = params.fields(["requestState", "inputResponses"]);
-        let present = |member: &RawJson| member.as_bytes() != b"null";
-        if let Some(sealed) = sealed.filter(present) {
+        if let Some(sealed) = sealed {
             let Some(sealed) = sealed.as_text() else {
                 return Err(invalid("`requestState` must be a string"));
             };
@@ -251,7 +278,7 @@ impl Inner {
                 ErrorObject::new(error_code::INVALID_PARAMS, problem)
             })?;
         }
-        if let Some(responses) = responses.filter(present) {
+        if let Some(responses) = responses {
             self.responses = responses
                 .decode()
                 .map_err(|error| invalid(format!("`inputResponses`: {error}")))?;
@@ -263,6 +290,12 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Whether the run ends here, whatever its handler does.
+    fn is_over(&self) -> bool {
+        let asked = self.step_over || !self.asked.is_empty();
+        self.verdict.is_some() || (asked && self.computing.is_empty())
     }
 
     fn answer(&mut self, name: Option<String>, question: InputRequest) -> Option<(String, Value)> {
@@ -388,7 +421,9 @@ fn digest_of(question: &InputRequest) -> Digested {
 
 /// What the state of a request is good for: whoever makes it, and what is asked with what.
 fn bound(cx: &Context) -> Result<Bound<'_>, ErrorObject> {
-    let params = cx.params().map(|params| params.decode::<Map<String, Value>>());
+    let params = cx
+        .params()
+        .map(|params| params.decode::<Map<String, Value>>());
     let mut params = params
         .transpose()
         .map_err(|error| invalid(error.to_string()))?

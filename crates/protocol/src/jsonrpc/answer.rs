@@ -1,0 +1,85 @@
+//! An answer that is written once, where it leaves.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use memchr::memchr2;
+use serde::Serialize;
+
+use super::encode::FrameWriter;
+use super::{RawJson, RequestId};
+
+/// The result of a request, written as the frame that it leaves in.
+///
+/// ```
+/// use belay_protocol::jsonrpc::{RawJson, ResultFrame};
+///
+/// let more = [("_meta", &RawJson::empty_object())];
+/// let frame = ResultFrame::write(&7.into(), &serde_json::json!({ "a": 1 }), more).unwrap();
+/// assert_eq!(frame.as_bytes(), br#"{"jsonrpc":"2.0","id":7,"result":{"a":1,"_meta":{}}}"#);
+/// assert_eq!(frame.result().as_str(), r#"{"a":1,"_meta":{}}"#);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ResultFrame {
+    frame: Bytes,
+    result: Range<usize>,
+}
+
+impl ResultFrame {
+    /// Writes a result, which must be an object, and some members more, which it must not have.
+    pub fn write<'a, T: Serialize + ?Sized>(
+        id: &RequestId,
+        result: &T,
+        more: impl IntoIterator<Item = (&'a str, &'a RawJson)>,
+    ) -> Result<Self, serde_json::Error> {
+        let mut frame = FrameWriter::with_room_for(ROOM).id(id).into_buffer();
+        frame.extend_from_slice(br#","result":"#);
+        let start = frame.len();
+        serde_json::to_writer(&mut frame, result)?;
+        for (key, value) in more {
+            if frame.last() != Some(&b'}') {
+                return Err(serde::ser::Error::custom("a result must be an object"));
+            }
+            frame.pop();
+            if frame.last() != Some(&b'{') {
+                frame.push(b',');
+            }
+            serde_json::to_writer(&mut frame, key)?;
+            frame.push(b':');
+            frame.extend_from_slice(value.as_bytes());
+            frame.push(b'}');
+        }
+        // Only white space can be one: inside of strings it is escaped. `RawValue` lets it through.
+        while let Some(newline) = memchr2(b'\n', b'\r', &frame[start..]) {
+            frame[start + newline] = b' ';
+        }
+        let result = start..frame.len();
+        frame.push(b'}');
+        Ok(Self {
+            frame: frame.into(),
+            result,
+        })
+    }
+
+    /// The result alone.
+    pub fn result(&self) -> RawJson {
+        RawJson::from_written(self.frame.slice(self.result.clone()))
+    }
+
+    /// How long the result alone is.
+    pub fn result_len(&self) -> usize {
+        self.result.len()
+    }
+
+    /// The whole frame.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.frame
+    }
+
+    pub(crate) fn into_frame(self) -> Bytes {
+        self.frame
+    }
+}
+
+/// Most results are small.
+const ROOM: usize = 256;
