@@ -173,8 +173,8 @@ impl Engine {
     /// On a pipe the id is the key, so it can be used once at a time; on HTTP the exchange is
     /// (**id-is-scoped**).
     fn is_duplicate(&self, exchange: ExchangeId, request: &Request) -> bool {
-        let mut serving = self.requests.all_serving().iter();
-        serving.any(|(_, serving)| serving.exchange == exchange && serving.id == request.id)
+        let mut same = self.requests.serving_with_id(&request.id);
+        same.any(|(_, serving)| serving.exchange == exchange)
     }
 
     fn request_version(

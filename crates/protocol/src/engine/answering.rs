@@ -25,7 +25,8 @@ use super::exchange::{Frame, Owner, Purpose};
 use super::planted::{Bug, planted};
 use super::requests::{Kind, Serving, Stage};
 use super::{
-    By, Closing, End, Engine, Identity, Outcome, Rejection, RequestKey, StopCause, Time, frame,
+    By, CallId, Closing, End, Engine, ExchangeId, Identity, Outcome, Rejection, RequestKey,
+    StopCause, Time, frame,
 };
 
 impl Engine {
@@ -234,13 +235,21 @@ impl Engine {
             return;
         };
         if !planted(Bug::AnswerLeavesAfterCancel) {
-            self.withdraw(|owner| owner == Owner::Answer(key) || owner == Owner::Word(key));
+            let own = |owner| owner == Owner::Answer(key) || owner == Owner::Word(key);
+            self.withdraw(serving.exchange, own);
+            if let Some(lane) = serving.lane {
+                self.withdraw(lane, own);
+            }
+            // Where it is said what has no other place left.
+            if serving.exchange != ExchangeId::LINK {
+                self.withdraw(ExchangeId::LINK, own);
+            }
         }
         let by = match cause {
             StopCause::Shutdown => By::Shutdown,
             _ => By::Peer,
         };
-        self.give_up_children(now, key, by);
+        self.give_up_all(now, serving.children, by);
         self.mark_closing(serving.exchange, Closing::Silent);
         match serving.stage {
             Stage::Admitted => drop(self.handlers.gone(key)),
@@ -250,8 +259,13 @@ impl Engine {
 
     /// What was asked on behalf of a request goes with it (**tree**).
     fn give_up_children(&mut self, now: Time, parent: RequestKey, by: By) {
-        let calls = self.requests.calls();
-        for call in calls.keys_where(|call| call.serves == Some(parent)) {
+        let children = self.requests.serving_mut(parent);
+        let children = children.map(|serving| std::mem::take(&mut serving.children));
+        self.give_up_all(now, children.unwrap_or_default(), by);
+    }
+
+    fn give_up_all(&mut self, now: Time, calls: Vec<CallId>, by: By) {
+        for call in calls {
             let reason = "the request it was made for is over";
             let outcome = |sent| Outcome::Cancelled {
                 by,

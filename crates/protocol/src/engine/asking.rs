@@ -180,7 +180,7 @@ impl Engine {
             return;
         }
         if sent == Sent::Never {
-            self.withdraw(|owner| owner == Owner::Call(id));
+            self.withdraw(call.exchange, |owner| owner == Owner::Call(id));
             if planted(Bug::CancelForARequestNeverWritten) {
                 self.announce(now, id, &call, reason);
             }
@@ -224,9 +224,10 @@ impl Engine {
 
     /// A call's exchange, or all of a connection, is gone.
     pub(super) fn lose_call(&mut self, now: Time, id: CallId, cause: Loss) {
-        if let Some(sent) = self.requests.call(id).map(|call| call.sent) {
+        if let Some(call) = self.requests.call(id) {
+            let (sent, exchange) = (call.sent, call.exchange);
             self.end_call(now, id, Outcome::Lost { cause, sent });
-            self.withdraw(|owner| owner == Owner::Call(id));
+            self.withdraw(exchange, |owner| owner == Owner::Call(id));
         }
     }
 

@@ -126,11 +126,7 @@ impl Engine {
     /// The request of the peer's with this id. On HTTP two can have the same one, in different
     /// exchanges; a cancel then names neither (**id-is-scoped**).
     fn find(&self, id: &RequestId) -> Found {
-        let mut matching = self
-            .requests
-            .all_serving()
-            .iter()
-            .filter(|(_, serving)| serving.id == *id);
+        let mut matching = self.requests.serving_with_id(id);
         match (matching.next(), matching.next()) {
             (None, _) => Found::None,
             (Some((_, serving)), None) if serving.kind == Kind::Initialize => Found::Uncancellable,

@@ -235,11 +235,11 @@ impl Engine {
         }
         if let Phase::Draining { .. } = self.closing.phase
             && self.requests.all_serving().is_empty()
-            && self.handlers.not_aborted().is_empty()
+            && self.handlers.are_all_aborted()
         {
             self.begin_stopping(now, LossKind::ClosedByUs.into());
         }
-        if self.closing.phase == Phase::Stopping && self.handlers.not_aborted().is_empty() {
+        if self.closing.phase == Phase::Stopping && self.handlers.are_all_aborted() {
             self.begin_flushing(now);
         }
         if self.closing.phase == Phase::Flushing && self.is_flushed() {

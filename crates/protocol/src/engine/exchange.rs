@@ -1,6 +1,7 @@
 //! What carries one answer, and the frames waiting to be written on it.
 
 use std::collections::VecDeque;
+use std::ops::{AddAssign, SubAssign};
 
 use bytes::Bytes;
 
@@ -22,6 +23,52 @@ pub(super) struct Exchange {
     pub(super) noticed: bool,
     /// When its time is over: a resume window, or the time of a POST that nobody waits for.
     pub(super) timer: Option<Time>,
+    /// The exchange of the call whose cancel is told on this one.
+    pub(super) cancels: Option<super::ExchangeId>,
+    /// Something was done to it since it was settled.
+    pub(super) touched: bool,
+    /// What waited on it when it was settled.
+    pub(super) settled: Sums,
+}
+
+/// What waits to be written, and has not begun.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Sums {
+    /// All frames.
+    pub(super) frames: usize,
+    /// Bytes of calls and notifications.
+    pub(super) ordinary_bytes: usize,
+    /// Answers, refusals included, and their bytes.
+    pub(super) answers: usize,
+    pub(super) answer_bytes: usize,
+}
+
+impl Sums {
+    fn with(self, other: Self, apply: fn(usize, usize) -> usize) -> Self {
+        Self {
+            frames: apply(self.frames, other.frames),
+            ordinary_bytes: apply(self.ordinary_bytes, other.ordinary_bytes),
+            answers: apply(self.answers, other.answers),
+            answer_bytes: apply(self.answer_bytes, other.answer_bytes),
+        }
+    }
+
+    /// What it takes to keep all that.
+    pub(super) fn output_bytes(&self) -> usize {
+        self.ordinary_bytes + self.answer_bytes + self.frames * Engine::FRAME_OVERHEAD
+    }
+}
+
+impl AddAssign for Sums {
+    fn add_assign(&mut self, other: Self) {
+        *self = self.with(other, usize::wrapping_add);
+    }
+}
+
+impl SubAssign for Sums {
+    fn sub_assign(&mut self, other: Self) {
+        *self = self.with(other, usize::wrapping_sub);
+    }
 }
 
 /// What an exchange is for.
@@ -73,6 +120,9 @@ impl Exchange {
             broken: false,
             noticed: false,
             timer: None,
+            cancels: None,
+            touched: false,
+            settled: Sums::default(),
         }
     }
 }
@@ -129,11 +179,8 @@ pub(super) enum Owner {
 pub(super) struct Queue {
     frames: VecDeque<Frame>,
     begun: usize,
-    /// Bytes of calls and notifications that have not begun.
-    ordinary_bytes: usize,
-    /// Answers that have not begun, refusals included, and their bytes.
-    answers: usize,
-    answer_bytes: usize,
+    /// Of those that have not begun; their number is known anyway.
+    sums: Sums,
 }
 
 impl Queue {
@@ -210,34 +257,25 @@ impl Queue {
         self.frames.shrink_to_fit();
     }
 
-    /// What it takes to keep the frames that have not begun.
-    pub(super) fn output_bytes(&self) -> usize {
-        let frames = self.frames.len() - self.begun;
-        self.ordinary_bytes + self.answer_bytes + frames * Engine::FRAME_OVERHEAD
+    /// What has not begun.
+    pub(super) fn sums(&self) -> Sums {
+        Sums {
+            frames: self.frames.len() - self.begun,
+            ..self.sums
+        }
     }
 
     pub(super) fn has_begun(&self) -> bool {
         self.begun > 0
     }
 
-    pub(super) fn ordinary_bytes(&self) -> usize {
-        self.ordinary_bytes
-    }
-
-    pub(super) fn answers(&self) -> usize {
-        self.answers
-    }
-
-    pub(super) fn answer_bytes(&self) -> usize {
-        self.answer_bytes
-    }
-
     fn count(&mut self, frame: &Frame, apply: fn(usize, usize) -> usize) {
+        let sums = &mut self.sums;
         let total = match frame.owner {
-            Owner::Call(_) | Owner::Word(_) | Owner::Nobody => &mut self.ordinary_bytes,
+            Owner::Call(_) | Owner::Word(_) | Owner::Nobody => &mut sums.ordinary_bytes,
             Owner::Answer(_) | Owner::Refusal => {
-                self.answers = apply(self.answers, 1);
-                &mut self.answer_bytes
+                sums.answers = apply(sums.answers, 1);
+                &mut sums.answer_bytes
             }
             // At most one for each call that was in flight: bounded by its nature.
             Owner::Cancel(_) => return,

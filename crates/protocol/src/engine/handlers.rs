@@ -84,6 +84,7 @@ pub(super) struct Handlers {
     listens: usize,
     /// Blocking ones that were dropped, and whose threads go on.
     left: usize,
+    aborted: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -105,7 +106,11 @@ pub(super) enum HandlerState {
 
 impl Handler {
     fn is_left(&self) -> bool {
-        self.is_blocking && self.state == HandlerState::Aborted
+        self.is_blocking && self.is_aborted()
+    }
+
+    fn is_aborted(&self) -> bool {
+        self.state == HandlerState::Aborted
     }
 
     fn due(&self) -> Option<Time> {
@@ -127,6 +132,7 @@ impl Handlers {
             table: Table::new(),
             listens: 0,
             left: 0,
+            aborted: 0,
         }
     }
 
@@ -148,15 +154,18 @@ impl Handlers {
         let handler = self.table.remove(key)?;
         self.listens -= usize::from(handler.is_listen);
         self.left -= usize::from(handler.is_left());
+        self.aborted -= usize::from(handler.is_aborted());
         Some(handler)
     }
 
-    /// Changes one in a way that may leave its thread behind.
+    /// Changes one in a way that counts.
     fn change<T>(&mut self, key: RequestKey, change: impl FnOnce(&mut Handler) -> T) -> Option<T> {
         let handler = self.table.get_mut(key)?;
         self.left -= usize::from(handler.is_left());
+        self.aborted -= usize::from(handler.is_aborted());
         let changed = change(handler);
         self.left += usize::from(handler.is_left());
+        self.aborted += usize::from(handler.is_aborted());
         Some(changed)
     }
 
@@ -170,13 +179,15 @@ impl Handlers {
             .keys_where(|handler| handler.state != HandlerState::Aborted)
     }
 
+    /// Whether none is left that was not dropped.
+    pub(super) fn are_all_aborted(&self) -> bool {
+        self.aborted == self.table.len()
+    }
+
     /// Those that count as running. A blocking one that was dropped does not: nobody can stop it,
     /// and it must not keep others from starting. How many of those there are, is limited by itself.
     pub(super) fn running(&self) -> usize {
-        let is_left =
-            |handler: &Handler| handler.is_blocking && handler.state == HandlerState::Aborted;
-        let left = self.table.iter().filter(|(_, handler)| is_left(handler));
-        self.table.len() - self.listens - left.count()
+        self.table.len() - self.listens - self.left
     }
 
     pub(super) fn len(&self) -> usize {
@@ -188,7 +199,7 @@ impl Handlers {
     }
 
     pub(super) fn overrun(&self) -> usize {
-        self.table.len() - self.not_aborted().len()
+        self.aborted
     }
 
     #[cfg(test)]

@@ -243,8 +243,17 @@ impl Engine {
         }
     }
 
+    /// Whether a request of the peer's came on an exchange and is not over.
+    fn is_asked_on(&self, exchange: ExchangeId) -> bool {
+        let known = self.exchanges.get(exchange);
+        known.is_some_and(|known| known.unanswered > 0)
+    }
+
     /// A stream on which the peer asked something is gone, so nobody waits for that any more.
     pub(super) fn abandon_requests_on(&mut self, now: Time, exchange: ExchangeId) {
+        if !self.is_asked_on(exchange) {
+            return;
+        }
         let serving = self.requests.all_serving();
         for key in serving.keys_where(|serving| serving.exchange == exchange) {
             self.stop(now, key, StopCause::Disconnected);
@@ -304,6 +313,9 @@ impl Engine {
         let lane = self.open_exchange(Purpose::Lane);
         self.set_timer(lane, Some(until));
         self.push(lane, cancel);
+        if let Some(lane) = self.exchanges.get_mut(lane) {
+            lane.cancels = Some(exchange);
+        }
         if let Some(known) = self.exchanges.get_mut(exchange) {
             known.purpose = Purpose::Abandoned(Abandoned::Announced(lane));
         }
@@ -326,38 +338,41 @@ impl Engine {
     }
 
     /// A lane is over. If it carried a cancel, the request that it named can go now, too.
-    fn lane_over(&mut self, now: Time, exchange: ExchangeId) {
-        self.forget_exchange(exchange);
-        let announced = Purpose::Abandoned(Abandoned::Announced(exchange));
-        for named in self
-            .exchanges
-            .keys_where(|known| known.purpose == announced)
+    fn lane_over(&mut self, now: Time, lane: ExchangeId) {
+        let named = self.exchanges.get(lane).and_then(|lane| lane.cancels);
+        self.forget_exchange(lane);
+        let announced = Purpose::Abandoned(Abandoned::Announced(lane));
+        if let Some(named) = named
+            && self
+                .exchanges
+                .get(named)
+                .is_some_and(|known| known.purpose == announced)
         {
             self.abandon_requests_on(now, named);
             self.close_exchange(named, Closing::Abandoned);
         }
-        self.lane_confirmed(exchange);
+        self.lane_confirmed(lane);
     }
 
-    /// Closes those exchanges that have nothing more to carry.
+    /// Closes those exchanges that have nothing more to carry. Only what something was done to can have
+    /// come to that.
     pub(super) fn settle_exchanges(&mut self, now: Time) {
-        let said = |known: &Exchange| known.purpose == Purpose::Lane && known.queue.is_empty();
-        for lane in self.exchanges.keys_where(said) {
-            self.transmits.push_back(Transmit::Close {
-                exchange: lane,
-                how: Closing::Finished,
-            });
-            self.lane_over(now, lane);
-        }
-        let over = |known: &Exchange| match known.purpose {
-            Purpose::Theirs { read, closing } => {
-                (read && known.unanswered == 0 && known.queue.is_empty()).then_some(closing)
-            }
-            _ => None,
-        };
-        for exchange in self.exchanges.keys_where(|known| over(known).is_some()) {
-            if let Some(how) = self.exchanges.get(exchange).and_then(over) {
-                self.close_exchange(exchange, how);
+        while let Some(exchange) = self.exchanges.next_touched() {
+            let Some(known) = self.exchanges.get(exchange) else {
+                continue;
+            };
+            match known.purpose {
+                Purpose::Lane if known.queue.is_empty() => {
+                    let how = Closing::Finished;
+                    self.transmits.push_back(Transmit::Close { exchange, how });
+                    self.lane_over(now, exchange);
+                }
+                Purpose::Theirs { read, closing }
+                    if read && known.unanswered == 0 && known.queue.is_empty() =>
+                {
+                    self.close_exchange(exchange, closing);
+                }
+                _ => {}
             }
         }
     }

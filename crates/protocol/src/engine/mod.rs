@@ -78,9 +78,11 @@ mod config;
 mod deadline;
 mod event;
 mod exchange;
+mod exchanges;
 mod frame;
 mod handlers;
 mod handshake;
+mod ids;
 mod ledger;
 mod links;
 mod outbox;
@@ -115,11 +117,11 @@ use cancels::EarlyCancels;
 use closing::ClosingState;
 use deadline::{Timer, Timers};
 use exchange::{Exchange, Purpose};
+use exchanges::Exchanges;
 use frame::StandingMeta;
 use handlers::Handlers;
 use handshake::Handshake;
 use requests::{Delivery, Requests, Stage};
-use table::Table;
 
 /// The life of every request on one link. See the [module](self) for how to drive it.
 #[derive(Clone, Debug)]
@@ -130,7 +132,7 @@ pub struct Engine {
     introduction: Option<RawJson>,
     requests: Requests,
     handlers: Handlers,
-    exchanges: Table<ExchangeId, Exchange>,
+    exchanges: Exchanges,
     last_exchange: u64,
     early_cancels: EarlyCancels,
     /// A cancel may overtake its request on the way to this peer.
@@ -150,7 +152,7 @@ impl Engine {
     pub fn new(config: impl Into<Arc<Config>>) -> Self {
         let config = config.into();
         // The link, and what most engines on HTTP have besides: one POST.
-        let mut exchanges = Table::with_capacity(2);
+        let mut exchanges = Exchanges::with_capacity(2);
         let mut link = Exchange::new(Purpose::Link);
         link.broken = config.wire == Wire::Http;
         exchanges.insert(ExchangeId::LINK, link);
@@ -309,9 +311,6 @@ impl Engine {
         self.requests.shrink();
         self.handlers.shrink();
         self.exchanges.shrink();
-        for (_, exchange) in self.exchanges.iter_mut() {
-            exchange.queue.shrink();
-        }
         self.early_cancels.shrink();
         self.timers.shrink();
         self.events.shrink_to_fit();
@@ -354,8 +353,9 @@ impl Engine {
     pub fn is_quiet(&self) -> bool {
         self.requests.calls().is_empty()
             && self.requests.all_serving().is_empty()
-            && self.handlers.not_aborted().is_empty()
-            && self.exchanges.iter().all(|(id, _)| id == ExchangeId::LINK)
+            && self.handlers.are_all_aborted()
+            // The one that is always there.
+            && self.exchanges.len() == 1
     }
 
     /// How the other side introduced itself in the handshake: to a server the parameters of

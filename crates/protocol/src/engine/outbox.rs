@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::types::error_code;
 
-use super::exchange::{Frame, Owner, Purpose, Queue};
+use super::exchange::{Frame, Owner, Purpose};
 use super::planted::{Bug, planted};
 use super::requests::Delivery;
 use super::{
@@ -136,23 +136,20 @@ impl Engine {
 
     /// Whether a peer that has to be read from asks, and reads no answers.
     pub(super) fn is_flooded(&self) -> bool {
-        let queues = self.exchanges.iter().map(|(_, exchange)| &exchange.queue);
-        let bytes: usize = queues.map(Queue::answer_bytes).sum();
-        self.always_reads() && bytes > self.config.limits.queued_bytes
+        let bytes = || self.exchanges.sums().answer_bytes;
+        self.always_reads() && bytes() > self.config.limits.queued_bytes
     }
 
     /// Whether any answer waits to be written.
     pub(super) fn answers_wait(&self) -> bool {
-        let mut exchanges = self.exchanges.iter();
-        exchanges.any(|(_, exchange)| exchange.queue.answers() > 0)
+        self.exchanges.sums().answers > 0
     }
 
     /// Whether more answers wait to be written than the limits allow.
     pub(super) fn answers_pile_up(&self) -> bool {
         let limits = &self.config.limits;
-        let queues = || self.exchanges.iter().map(|(_, exchange)| &exchange.queue);
-        queues().map(Queue::answers).sum::<usize>() > limits.queued_answers
-            || queues().map(Queue::answer_bytes).sum::<usize>() > limits.queued_bytes
+        let sums = self.exchanges.sums();
+        sums.answers > limits.queued_answers || sums.answer_bytes > limits.queued_bytes
     }
 
     /// Where a frame goes. On a pipe there is one place. A client that posts opens an exchange for
@@ -214,11 +211,7 @@ impl Engine {
         }
         let queued = match (self.config.wire, self.is_client()) {
             (Wire::Pipe, _) | (Wire::EventStream, false) => self.queued_bytes(ExchangeId::LINK),
-            (Wire::Http | Wire::EventStream, true) => self
-                .exchanges
-                .iter()
-                .map(|(id, _)| self.queued_bytes(id))
-                .sum(),
+            (Wire::Http | Wire::EventStream, true) => self.exchanges.sums().ordinary_bytes,
             (Wire::Http, false) => self.queued_bytes(self.served_exchange(serves)),
         };
         match queued + bytes <= limits.queued_bytes {
@@ -233,15 +226,14 @@ impl Engine {
     /// [`Engine::FRAME_OVERHEAD`]: what the peer makes us keep by not reading. Those whose write has
     /// begun are with the transport.
     pub fn output_bytes(&self) -> usize {
-        let queues = self.exchanges.iter().map(|(_, exchange)| &exchange.queue);
-        queues.map(Queue::output_bytes).sum()
+        self.exchanges.sums().output_bytes()
     }
 
     /// The same where something said on behalf of this request would go; of nobody's, the GET stream
     /// of a server on HTTP.
     pub fn output_bytes_for(&self, serves: Option<RequestKey>) -> usize {
         let exchange = self.exchanges.get(self.served_exchange(serves));
-        exchange.map_or(0, |exchange| exchange.queue.output_bytes())
+        exchange.map_or(0, |exchange| exchange.queue.sums().output_bytes())
     }
 
     /// What keeping a frame takes besides its bytes.
@@ -249,7 +241,7 @@ impl Engine {
 
     fn queued_bytes(&self, exchange: ExchangeId) -> usize {
         let exchange = self.exchanges.get(exchange);
-        exchange.map_or(0, |exchange| exchange.queue.ordinary_bytes())
+        exchange.map_or(0, |exchange| exchange.queue.sums().ordinary_bytes)
     }
 
     /// Puts a frame into its queue.
@@ -295,19 +287,16 @@ impl Engine {
         }
     }
 
-    /// Takes frames that have not begun out of their queues, wherever they are. An exchange that
-    /// was opened for nothing else is closed.
-    pub(super) fn withdraw(&mut self, matches: impl Fn(Owner) -> bool) {
-        let mut unused = Vec::new();
-        for (id, exchange) in self.exchanges.iter_mut() {
-            let withdrawn = exchange.queue.withdraw(&matches);
-            let ours = matches!(exchange.purpose, Purpose::Call(_) | Purpose::Lane);
-            if withdrawn > 0 && ours && exchange.queue.is_empty() {
-                unused.push(id);
-            }
-        }
-        for exchange in unused {
-            self.close_exchange(exchange, Closing::Abandoned);
+    /// Takes frames that have not begun out of the queue of an exchange. One that was opened for
+    /// nothing else is closed.
+    pub(super) fn withdraw(&mut self, from: ExchangeId, matches: impl Fn(Owner) -> bool) {
+        let Some(exchange) = self.exchanges.get_mut(from) else {
+            return;
+        };
+        let withdrawn = exchange.queue.withdraw(&matches);
+        let ours = matches!(exchange.purpose, Purpose::Call(_) | Purpose::Lane);
+        if withdrawn > 0 && ours && exchange.queue.is_empty() {
+            self.close_exchange(from, Closing::Abandoned);
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::jsonrpc::{ErrorObject, RawJson, RequestId};
 use crate::types::{Era, ProgressToken, ProtocolVersion};
 
 use super::deadline::CallClocks;
+use super::ids::Ids;
 use super::table::Table;
 use super::{CallId, End, ExchangeId, Ledger, RequestKey, Sent, Time};
 
@@ -17,6 +18,7 @@ use super::{CallId, End, ExchangeId, Ledger, RequestKey, Sent, Time};
 pub(super) struct Requests {
     calls: Table<CallId, Call>,
     serving: Table<RequestKey, Serving>,
+    ids: Ids,
     last_call: i64,
     last_key: u64,
     pub(super) ledger: Ledger,
@@ -71,6 +73,8 @@ pub(super) struct Serving {
     pub(super) progress: Option<f64>,
     /// When it is answered in its handler's stead, and with what.
     pub(super) deadline: Option<(Time, RawJson)>,
+    /// Calls of ours that are made on its behalf.
+    pub(super) children: Vec<CallId>,
 }
 
 /// What the engine has to know of what is asked.
@@ -129,6 +133,7 @@ impl Serving {
             token,
             progress: None,
             deadline: None,
+            children: Vec::new(),
         }
     }
 }
@@ -138,6 +143,7 @@ impl Requests {
         Self {
             calls: Table::new(),
             serving: Table::new(),
+            ids: Ids::default(),
             last_call: 0,
             last_key: 0,
             ledger: Ledger::default(),
@@ -153,12 +159,18 @@ impl Requests {
         let id = self.next_call();
         self.last_call = id.0;
         self.ledger.calls.begin();
+        if let Some(parent) = call.serves.and_then(|parent| self.serving.get_mut(parent)) {
+            parent.children.push(id);
+        }
         self.calls.insert(id, call);
         id
     }
 
     pub(super) fn end_call(&mut self, id: CallId, end: End) -> Option<Call> {
         let call = self.calls.remove(id)?;
+        if let Some(parent) = call.serves.and_then(|parent| self.serving.get_mut(parent)) {
+            parent.children.retain(|child| *child != id);
+        }
         self.ledger.calls.end(end);
         debug_assert!(self.is_balanced());
         Some(call)
@@ -175,11 +187,13 @@ impl Requests {
         let key = RequestKey(self.last_key);
         self.ledger.requests.begin();
         self.serving.insert(key, serving);
+        self.ids.began(key, &self.serving);
         key
     }
 
     pub(super) fn end_serving(&mut self, key: RequestKey, end: End) -> Option<Serving> {
         let serving = self.serving.remove(key)?;
+        self.ids.ended(key, &serving.id, self.serving.len());
         self.ledger.requests.end(end);
         debug_assert!(self.is_balanced());
         Some(serving)
@@ -219,6 +233,14 @@ impl Requests {
 
     pub(super) fn serving_mut(&mut self, key: RequestKey) -> Option<&mut Serving> {
         self.serving.get_mut(key)
+    }
+
+    /// The requests of the peer's with this id.
+    pub(super) fn serving_with_id<'a>(
+        &'a self,
+        id: &'a RequestId,
+    ) -> impl Iterator<Item = (RequestKey, &'a Serving)> {
+        self.ids.with_id(id, &self.serving)
     }
 
     pub(super) fn all_serving(&self) -> &Table<RequestKey, Serving> {

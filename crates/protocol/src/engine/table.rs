@@ -4,24 +4,26 @@ use std::collections::VecDeque;
 
 /// Entries in the order of their keys.
 ///
-/// New keys are always the largest so far, so adding is a push; what ends is mostly old, so
-/// removing moves little. Unlike a hash map it is walked in the same order every time (a seed
-/// replays), and unlike a tree it keeps its memory (no allocation for a request in a steady state).
+/// New keys are always the largest so far, so adding is a push. What is removed leaves a gap, which is
+/// closed when it comes to either end, or when there are more gaps than entries: so removing costs the
+/// same however many entries there are. Unlike a hash map it is walked in the same order every time (a
+/// seed replays), and unlike a tree it keeps its memory (no allocation for a request in a steady
+/// state).
 #[derive(Clone, Debug)]
 pub(super) struct Table<K, V> {
-    entries: VecDeque<(K, V)>,
+    entries: VecDeque<(K, Option<V>)>,
+    gaps: usize,
 }
 
 impl<K: Ord + Copy, V> Table<K, V> {
     pub(super) fn new() -> Self {
-        Self {
-            entries: VecDeque::new(),
-        }
+        Self::with_capacity(0)
     }
 
     pub(super) fn with_capacity(capacity: usize) -> Self {
         Self {
             entries: VecDeque::with_capacity(capacity),
+            gaps: 0,
         }
     }
 
@@ -31,30 +33,50 @@ impl<K: Ord + Copy, V> Table<K, V> {
         if self.entries.len() == self.entries.capacity() {
             self.entries.reserve_exact(self.entries.len().max(1));
         }
-        self.entries.push_back((key, value));
+        self.entries.push_back((key, Some(value)));
     }
 
     pub(super) fn get(&self, key: K) -> Option<&V> {
         let at = self.position(key)?;
-        Some(&self.entries[at].1)
+        self.entries[at].1.as_ref()
     }
 
     pub(super) fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let at = self.position(key)?;
-        Some(&mut self.entries[at].1)
+        self.entries[at].1.as_mut()
     }
 
     pub(super) fn remove(&mut self, key: K) -> Option<V> {
         let at = self.position(key)?;
-        self.entries.remove(at).map(|(_, value)| value)
+        let removed = self.entries[at].1.take()?;
+        self.gaps += 1;
+        while let Some((_, None)) = self.entries.front() {
+            self.entries.pop_front();
+            self.gaps -= 1;
+        }
+        while let Some((_, None)) = self.entries.back() {
+            self.entries.pop_back();
+            self.gaps -= 1;
+        }
+        if self.gaps > self.entries.len() / 2 {
+            self.close_gaps();
+        }
+        Some(removed)
+    }
+
+    fn close_gaps(&mut self) {
+        self.entries.retain(|(_, value)| value.is_some());
+        self.gaps = 0;
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (K, &V)> {
-        self.entries.iter().map(|(key, value)| (*key, value))
+        let entries = self.entries.iter();
+        entries.filter_map(|(key, value)| Some((*key, value.as_ref()?)))
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
-        self.entries.iter_mut().map(|(key, value)| (*key, value))
+        let entries = self.entries.iter_mut();
+        entries.filter_map(|(key, value)| Some((*key, value.as_mut()?)))
     }
 
     /// The keys of the entries that match, so that each can be changed while walking over them.
@@ -67,11 +89,12 @@ impl<K: Ord + Copy, V> Table<K, V> {
 
     /// Gives back the memory that is not needed now.
     pub(super) fn shrink(&mut self) {
+        self.close_gaps();
         self.entries.shrink_to_fit();
     }
 
     pub(super) fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() - self.gaps
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -79,9 +102,12 @@ impl<K: Ord + Copy, V> Table<K, V> {
     }
 
     fn position(&self, key: K) -> Option<usize> {
-        // What is asked for is mostly what came last.
+        // What is asked for is mostly what came last, or first.
         if self.entries.back().is_some_and(|(last, _)| *last == key) {
             return Some(self.entries.len() - 1);
+        }
+        if self.entries.front().is_some_and(|(first, _)| *first == key) {
+            return Some(0);
         }
         self.entries
             .binary_search_by_key(&key, |(key, _)| *key)
@@ -108,5 +134,28 @@ mod tests {
         table.shrink();
         assert_eq!(table.entries.capacity(), 1);
         assert_eq!(table.get(0), Some(&"first"));
+    }
+
+    /// In whatever order entries go, what is left is what was not removed, in order.
+    #[test]
+    fn what_is_removed_is_gone_and_the_rest_stays_in_order() {
+        for step in [1, 3, 7, 11, 29] {
+            let mut table = Table::new();
+            let mut left: Vec<u32> = (0..30).collect();
+            for key in &left {
+                table.insert(*key, *key);
+            }
+            for round in 0..30 {
+                let key = round * step % 30;
+                let known = left.iter().position(|left| *left == key);
+                assert_eq!(table.remove(key), known.map(|at| left.remove(at)));
+                assert_eq!(table.remove(key), None);
+                assert_eq!(table.len(), left.len());
+                assert_eq!(table.is_empty(), left.is_empty());
+                assert!(table.iter().map(|(key, _)| key).eq(left.iter().copied()));
+                assert!((0..30).all(|key| table.get(key).is_some() == left.contains(&key)));
+                assert!(table.entries.len() <= 2 * left.len() + 1, "gaps are closed");
+            }
+        }
     }
 }

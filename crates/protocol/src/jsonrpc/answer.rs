@@ -55,6 +55,8 @@ impl ResultFrame {
         }
         let result = start..frame.len();
         frame.push(b'}');
+        // It may wait long to be read; and what has no room left is shared without another allocation.
+        frame.shrink_to_fit();
         Ok(Self {
             frame: frame.into(),
             result,

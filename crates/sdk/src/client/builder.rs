@@ -23,8 +23,7 @@ use crate::Error;
 use crate::call::{ClientLayer, Lines, Outlet, Route};
 use crate::context::Context;
 use crate::driver::{
-    Answer, App, BoxFuture, Ends, Link, Notified, Passed, Payload, Process, Request, Tap, launch,
-    pass_on,
+    Answer, App, BoxFuture, Ends, Link, Notified, Passed, Payload, Process, Tap, launch, pass_on,
 };
 
 /// Settings of a client, and its handlers for what a legacy server may ask.
@@ -465,8 +464,7 @@ struct Handlers {
 }
 
 impl App for Handlers {
-    fn handle(&self, request: Request) -> BoxFuture<Answer> {
-        let cx = Context::new(request);
+    fn handle(&self, cx: Context) -> BoxFuture<Answer> {
         let params = match cx.params() {
             Some(params) => params.decode().unwrap_or(Value::Null),
             None => Value::Null,

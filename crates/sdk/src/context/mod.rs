@@ -13,10 +13,10 @@ mod telling;
 use std::any::{Any, TypeId};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use belay_protocol::engine::{Incoming, Ledger, StopCause};
+use belay_protocol::engine::{Incoming, Ledger, RequestKey, StopCause};
 use belay_protocol::jsonrpc::{Params, RawJson, RequestId};
 use belay_protocol::types::{Era, Implementation, Meta, ProtocolVersion, Request as Typed};
 use serde::Serialize;
@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Route;
-use crate::driver::{Link, Presence, Request, StopToken};
+use crate::driver::{Handling, Link};
 #[cfg(feature = "server")]
 use crate::server::{Rounds, Service, Standing};
 use crate::sync::{Mutex, MutexGuard};
@@ -50,8 +50,7 @@ pub struct Context {
 struct Inner {
     link: Arc<Link>,
     incoming: Incoming,
-    stop: StopToken,
-    presence: Weak<Presence>,
+    handling: Handling,
     /// Ends the tasks that were spawned through this context. Most spawn none.
     children: OnceLock<CancellationToken>,
     /// The handler is over, and so is whatever it would spawn now.
@@ -60,7 +59,7 @@ struct Inner {
     deadline: OnceLock<Instant>,
     /// The server that handles it, if a server does.
     #[cfg(feature = "server")]
-    service: Option<Arc<Service>>,
+    service: OnceLock<Arc<Service>>,
     /// It may ask its client something.
     #[cfg(feature = "server")]
     may_ask: AtomicBool,
@@ -73,21 +72,30 @@ struct Inner {
 }
 
 impl Context {
-    pub(crate) fn new(request: Request) -> Self {
-        let inner = Inner::new(request);
+    pub(crate) fn new(link: Arc<Link>, incoming: Incoming) -> Self {
         Self {
-            inner: Arc::new(inner),
+            inner: Arc::new(Inner::new(link, incoming)),
         }
     }
 
-    /// For a request to a server.
+    /// It is a request to a server.
     #[cfg(feature = "server")]
-    pub(crate) fn served(request: Request, service: Arc<Service>) -> Self {
-        let mut inner = Inner::new(request);
-        inner.service = Some(service);
-        Self {
-            inner: Arc::new(inner),
-        }
+    pub(crate) fn served_by(&self, service: &Arc<Service>) {
+        let _ = self.inner.service.set(service.clone());
+    }
+
+    /// The handler, as the driver sees it.
+    pub(crate) fn handling(&self) -> &Handling {
+        &self.inner.handling
+    }
+
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.inner.link
+    }
+
+    /// What the engine calls the request.
+    pub(crate) fn key(&self) -> RequestKey {
+        self.inner.incoming.key
     }
 
     /// The token that fires when this handler should stop.
@@ -97,7 +105,7 @@ impl Context {
     /// never takes it is dropped at its next `await`.
     pub fn token(&self) -> CancellationToken {
         self.inner.link.grant_grace(self.inner.incoming.key, None);
-        self.inner.stop.token().child_token()
+        self.inner.handling.stop.token().child_token()
     }
 
     /// Waits until this handler should stop, and tells why. Counts as taking the token.
@@ -107,7 +115,7 @@ impl Context {
     /// Dropping it changes nothing, but that the token was taken.
     pub async fn stopped(&self) -> StopCause {
         self.inner.link.grant_grace(self.inner.incoming.key, None);
-        self.inner.stop.fired().await
+        self.inner.handling.stop.fired().await
     }
 
     /// Sets how long this handler may clean up once its token has fired. Zero is none.
@@ -118,7 +126,7 @@ impl Context {
 
     /// Why this handler should stop, if it should.
     pub fn stop_cause(&self) -> Option<StopCause> {
-        self.inner.stop.cause().cloned()
+        self.inner.handling.stop.cause().cloned()
     }
 
     /// Ends the stream that waits for the answer, without ending the request: the client asks again
@@ -265,19 +273,6 @@ impl Context {
         self.inner.link.peer()
     }
 
-    /// What keeps the handler counted. A blocking one takes it along to its thread.
-    pub(crate) fn presence(&self) -> Option<Arc<Presence>> {
-        self.inner.presence.upgrade()
-    }
-
-    /// Keeps a permit for as long as the handler exists.
-    #[cfg(feature = "server")]
-    pub(crate) fn hold(&self, permit: tokio::sync::OwnedSemaphorePermit) {
-        if let Some(presence) = self.presence() {
-            presence.hold(permit);
-        }
-    }
-
     /// The parameters, decoded; the problem names what is wrong with them.
     #[cfg(feature = "server")]
     pub(crate) fn decode_params<P: DeserializeOwned>(
@@ -295,7 +290,7 @@ impl Context {
     /// The server that handles it.
     #[cfg(feature = "server")]
     pub(crate) fn service(&self) -> Option<&Arc<Service>> {
-        self.inner.service.as_ref()
+        self.inner.service.get()
     }
 
     /// What the client of this legacy link has said once and for all.
@@ -351,18 +346,17 @@ impl Context {
 }
 
 impl Inner {
-    fn new(request: Request) -> Self {
+    fn new(link: Arc<Link>, incoming: Incoming) -> Self {
         Self {
             children: OnceLock::new(),
             over: AtomicBool::new(false),
-            link: request.link,
-            incoming: request.incoming,
-            stop: request.stop,
-            presence: request.presence,
+            link,
+            incoming,
+            handling: Handling::default(),
             extensions: Mutex::default(),
             deadline: OnceLock::new(),
             #[cfg(feature = "server")]
-            service: None,
+            service: OnceLock::new(),
             #[cfg(feature = "server")]
             may_ask: AtomicBool::new(false),
             #[cfg(feature = "server")]
@@ -373,7 +367,7 @@ impl Inner {
     }
 
     fn children(&self) -> CancellationToken {
-        let make = || self.stop.token().child_token();
+        let make = || self.handling.stop.token().child_token();
         let children = self.children.get_or_init(make).clone();
         fence(Ordering::SeqCst);
         if self.over.load(Ordering::SeqCst) {

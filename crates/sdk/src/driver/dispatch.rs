@@ -3,16 +3,22 @@
 use std::sync::Arc;
 
 use belay_protocol::engine::{
-    CallId, Connected, Engine, Event, Loss, LossKind, Outcome, RequestKey,
+    Connected, Engine, Event, Loss, LossKind, Outcome, RequestKey, StopCause, Time,
 };
+use belay_protocol::jsonrpc::Notification;
 #[cfg(all(feature = "http", feature = "server"))]
 use belay_protocol::jsonrpc::{DecodeError, Message};
 use belay_protocol::types::ProgressParams;
 #[cfg(all(feature = "http", feature = "server"))]
 use belay_protocol::types::{CancelledParams, Notification as _};
 
-use super::handlers::{App, fenced};
-use super::{Closed, Link, OnNotice};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::handlers::{Admitted, App, Presence, Running, fenced};
+use super::{Closed, Link, OnNotice, State, ToldProgress, Waiter};
+use crate::context::Context;
 
 impl Link {
     /// Waits while far more has come than was acted upon, or more was asked than answers leave
@@ -49,126 +55,123 @@ impl Link {
         }
     }
 
-    /// Acts upon everything that has happened. Only the driver calls this.
-    pub(crate) fn dispatch(self: &Arc<Self>, app: &Arc<dyn App>) {
-        self.dispatch_all(app);
-        self.room.notify_waiters();
-    }
-
-    fn dispatch_all(self: &Arc<Self>, app: &Arc<dyn App>) {
-        while let Some(event) = self.next_event() {
-            match event {
-                Event::Connected(connected) => self.opened(Ok(connected)),
-                Event::ConnectFailed(outcome) => self.opened(Err(outcome)),
-                Event::Ended { call, outcome } => self.ended(call, outcome),
-                Event::Progress { call, params } => self.tell_progress(call, params),
-                Event::Notification {
-                    about,
-                    notification,
-                } => match about.and_then(|call| self.notice_of(call)) {
-                    Some(told) => drop(fenced("on_notice", || told(notification))),
-                    None => drop(fenced("on_notification", || app.notified(notification))),
-                },
-                Event::Request(incoming) => self.start(app, incoming),
-                Event::Stop { request, cause } => self.fire(request, cause),
-                Event::Abort { request } => self.abort(request),
-                Event::Closed { cause, .. } => {
-                    self.say_closed(cause);
+    /// Acts upon everything that has happened. Only the driver calls this. Gives how things are then.
+    pub(crate) fn dispatch(self: &Arc<Self>, app: &Arc<dyn App>) -> Turned {
+        let _ = self.app.get_or_init(|| app.clone());
+        let mut acts = Acts::default();
+        let mut any = false;
+        loop {
+            let turned = self.turn(&mut acts);
+            if acts.are_none() {
+                if any {
                     self.room.notify_waiters();
                 }
-                _ => {}
+                return turned;
             }
+            any = true;
+            for act in acts.others.drain(..) {
+                self.act(app, act);
+            }
+            self.run(app, &mut acts.started);
         }
     }
 
-    fn ended(&self, call: CallId, outcome: Outcome) {
-        let waiter = self.lock().waiters.remove(&call);
-        if let Some(waiter) = waiter {
-            // Nobody is there if the call was dropped; that is an end, too.
-            let _ = waiter.done.send(outcome);
-        }
-    }
-
-    fn notice_of(&self, call: CallId) -> Option<OnNotice> {
-        let state = self.lock();
-        state.waiters.get(&call)?.told.notice.clone()
-    }
-
-    fn next_event(&self) -> Option<Event> {
-        let (event, waker) = {
+    /// One turn, under one lock: takes in what became of handlers, and takes out what has happened.
+    fn turn(self: &Arc<Self>, acts: &mut Acts) -> Turned {
+        let mut ended = std::mem::take(&mut self.work.lock().ended);
+        acts.any_ended = !ended.is_empty();
+        let (turned, waker) = {
             let mut state = self.lock();
+            let state = &mut *state;
+            for ended in ended.drain(..) {
+                acts.dropped.extend(state.handler_ended(self, ended));
+            }
+            while let Some(event) = state.engine.poll_event() {
+                state.resolve(self, event, acts);
+            }
             let waker = state.route();
-            (state.engine.poll_event(), waker)
+            (state.turned(self), waker)
         };
+        acts.dropped.clear();
         if let Some(waker) = waker {
             waker.wake();
         }
-        event
-    }
-
-    fn opened(&self, how: Result<Connected, Outcome>) {
-        let connecting = self.lock().connecting.take();
-        if let Some(connecting) = connecting {
-            let _ = connecting.send(how);
+        // Its memory is used again.
+        if ended.capacity() > 0 {
+            let mut work = self.work.lock();
+            if work.ended.capacity() == 0 {
+                work.ended = ended;
+            }
         }
+        turned
     }
 
-    /// The callback runs outside the lock, and behind a fence: it is not ours. One that panics is
-    /// not called again.
-    fn tell_progress(&self, call: CallId, params: ProgressParams) {
-        let callback = self
-            .lock()
-            .waiters
-            .get_mut(&call)
-            .and_then(|waiter| waiter.told.progress.take());
-        if let Some(mut callback) = callback {
-            let told = fenced("on_progress", move || {
-                callback(params);
-                callback
-            });
-            let mut state = self.lock();
-            match state.waiters.get_mut(&call) {
-                Some(waiter) => waiter.told.progress = told,
-                None => {
-                    drop(state);
-                    drop(told);
+    fn act(&self, app: &Arc<dyn App>, act: Act) {
+        match act {
+            // Nobody is there if the call was dropped; that is an end, too.
+            Act::Opened(connecting, how) => _ = connecting.send(how),
+            Act::Ended(waiter, outcome) => _ = waiter.done.send(outcome),
+            Act::Progress(told, params) => told.tell(params),
+            Act::Notice(told, notification) => _ = fenced("on_notice", || told(notification)),
+            Act::Notified(notification) => {
+                _ = fenced("on_notification", || app.notified(notification));
+            }
+            Act::Fire(context, cause) => self.fire(&context, cause),
+            Act::Abort(task, given_back) => {
+                drop(given_back);
+                if let Some(task) = task {
+                    task.abort();
                 }
             }
+            Act::Closed(cause) => self.say_closed(cause),
         }
     }
 
     /// Nobody drives this link any more: it is closed, or its runtime was shut down. Whoever still
     /// waits is told, and whatever still runs is stopped.
-    pub(super) fn abandon(&self) {
-        {
-            let mut state = self.lock();
-            let now = self.now();
-            // If it is closed already, this changes nothing.
-            let cause = LossKind::ClosedByUs.into();
-            state.engine.handle_link_lost(now, cause);
-        }
-        while let Some(event) = self.next_event() {
-            match event {
-                Event::ConnectFailed(outcome) => self.opened(Err(outcome)),
-                Event::Ended { call, outcome } => self.ended(call, outcome),
-                Event::Stop { request, cause } => self.fire(request, cause),
-                Event::Abort { request } => self.abort(request),
-                Event::Closed { cause, .. } => self.say_closed(cause),
-                _ => {}
+    pub(super) fn abandon(self: &Arc<Self>) {
+        let waiting = self.work.lock().abandon();
+        // If it is closed already, this changes nothing.
+        let cause = LossKind::ClosedByUs.into();
+        self.lock().engine.handle_link_lost(self.now(), cause);
+        let mut acts = Acts::default();
+        self.turn(&mut acts);
+        for act in acts.others {
+            match act {
+                Act::Progress(..) | Act::Notice(..) | Act::Notified(_) => {}
+                Act::Opened(connecting, how) => _ = connecting.send(how),
+                Act::Ended(waiter, outcome) => _ = waiter.done.send(outcome),
+                Act::Fire(context, cause) => self.fire(&context, cause),
+                Act::Abort(task, given_back) => {
+                    drop(given_back);
+                    if let Some(task) = task {
+                        task.abort();
+                    }
+                }
+                Act::Closed(cause) => self.say_closed(cause),
             }
         }
-        let (waiters, connecting, running) = {
+        let (waiters, connecting, aborted) = {
             let mut state = self.lock();
+            let state = &mut *state;
             let running: Vec<RequestKey> = state.running.keys().copied().collect();
+            // Nobody is left to end their grace.
+            let aborted = running
+                .into_iter()
+                .filter_map(|key| state.aborts(self, key));
+            let aborted: Vec<_> = aborted.collect();
             (
                 std::mem::take(&mut state.waiters),
                 state.connecting.take(),
-                running,
+                aborted,
             )
         };
-        // Nobody is left to end their grace.
-        for request in running {
-            self.abort(request);
+        for task in aborted.into_iter().filter_map(|(task, _)| task) {
+            task.abort();
+        }
+        // What never ran is gone.
+        for context in waiting.into_iter().chain(acts.started) {
+            drop(Presence::new(context));
         }
         // Dropping what they wait on wakes them.
         drop((waiters, connecting));
@@ -180,6 +183,110 @@ impl Link {
     fn say_closed(&self, cause: Loss) {
         if self.closed.set(Closed { cause }).is_ok() {
             self.closing.notify_waiters();
+        }
+    }
+}
+
+/// How things are after a turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Turned {
+    pub(crate) closed: bool,
+    /// Nothing goes on.
+    pub(crate) quiet: bool,
+    /// When the engine wants to be told the time.
+    pub(crate) deadline: Option<Instant>,
+    /// Whether more should be read.
+    pub(crate) wants_input: bool,
+}
+
+/// What is to be done outside the lock.
+#[derive(Default)]
+struct Acts {
+    others: Vec<Act>,
+    started: Vec<Context>,
+    /// To be dropped there.
+    dropped: Vec<Running>,
+    any_ended: bool,
+}
+
+impl Acts {
+    fn are_none(&self) -> bool {
+        self.others.is_empty() && self.started.is_empty() && !self.any_ended
+    }
+}
+
+enum Act {
+    Opened(
+        oneshot::Sender<Result<Connected, Outcome>>,
+        Result<Connected, Outcome>,
+    ),
+    Ended(Waiter, Outcome),
+    Progress(Arc<ToldProgress>, ProgressParams),
+    Notice(OnNotice, Notification),
+    Notified(Notification),
+    Fire(Context, StopCause),
+    Abort(Option<AbortHandle>, Admitted),
+    Closed(Loss),
+}
+
+impl State {
+    /// Who is told of an event.
+    fn resolve(&mut self, link: &Arc<Link>, event: Event, acts: &mut Acts) {
+        let act = match event {
+            Event::Connected(connected) => self.opened(Ok(connected)),
+            Event::ConnectFailed(outcome) => self.opened(Err(outcome)),
+            Event::Ended { call, outcome } => {
+                let waiter = self.waiters.remove(&call);
+                waiter.map(|waiter| Act::Ended(waiter, outcome))
+            }
+            Event::Progress { call, params } => {
+                let waiter = self.waiters.get(&call);
+                let told = waiter.and_then(|waiter| waiter.progress.clone());
+                told.map(|told| Act::Progress(told, params))
+            }
+            Event::Notification {
+                about,
+                notification,
+            } => {
+                let waiter = about.and_then(|call| self.waiters.get(&call));
+                Some(match waiter.and_then(|waiter| waiter.notice.clone()) {
+                    Some(told) => Act::Notice(told, notification),
+                    None => Act::Notified(notification),
+                })
+            }
+            Event::Request(incoming) => {
+                let now = link.now();
+                acts.started.extend(self.admit(link, now, incoming));
+                None
+            }
+            Event::Stop { request, cause } => {
+                let context = self.fires(request);
+                context.map(|context| Act::Fire(context, cause))
+            }
+            Event::Abort { request } => {
+                let aborted = self.aborts(link, request);
+                aborted.map(|(task, given_back)| Act::Abort(task, given_back))
+            }
+            Event::Closed { cause, .. } => Some(Act::Closed(cause)),
+            _ => None,
+        };
+        acts.others.extend(act);
+    }
+
+    fn opened(&mut self, how: Result<Connected, Outcome>) -> Option<Act> {
+        let connecting = self.connecting.take()?;
+        Some(Act::Opened(connecting, how))
+    }
+
+    fn turned(&self, link: &Link) -> Turned {
+        let engine = &self.engine;
+        let due = engine.poll_timeout();
+        Turned {
+            closed: engine.is_closed(),
+            quiet: engine.is_quiet(),
+            // What is too far away to be told will not be seen to pass.
+            deadline: due.and_then(|due| link.origin.checked_add(due - Time::START)),
+            wants_input: engine.wants_input(),
         }
     }
 }

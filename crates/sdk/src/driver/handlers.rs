@@ -4,17 +4,20 @@ use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use belay_protocol::engine::{Incoming, RequestKey, StopCause};
+use belay_protocol::engine::{Incoming, RequestKey, StopCause, Time};
 use belay_protocol::jsonrpc::{ErrorObject, Notification, RawJson, ResultFrame};
 use belay_protocol::types::error_code;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::{Link, Permit, Pool, StopToken};
-use crate::sync::count_task;
+use super::runner::Ended;
+use super::{Link, Permit, Pool, State, StopToken};
+use crate::context::Context;
+use crate::sync::Mutex;
 
 /// What a handler answers.
 pub(crate) type Answer = Result<Payload, ErrorObject>;
@@ -51,8 +54,8 @@ pub type LayerFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a link serves: the other side's requests and notifications.
 pub(crate) trait App: Send + Sync {
-    /// A handler for a request. It runs in a task of its own.
-    fn handle(&self, request: Request) -> BoxFuture<Answer>;
+    /// A handler for a request. It may answer when it is first polled; else it gets a task of its own.
+    fn handle(&self, context: Context) -> BoxFuture<Answer>;
 
     /// A notification has come. They come in order, so this must not take long.
     fn notified(&self, notification: Notification);
@@ -69,23 +72,40 @@ pub(crate) fn pass_on(notified: Option<&Notified>, notification: Notification) {
     }
 }
 
-/// A request of the peer's, for its handler.
-pub(crate) struct Request {
-    pub(crate) incoming: Incoming,
-    pub(crate) link: Arc<Link>,
+/// A handler, as its context, the driver and whoever runs it see it.
+#[derive(Debug, Default)]
+pub(crate) struct Handling {
     pub(crate) stop: StopToken,
-    /// What keeps the handler counted. A blocking handler takes it along to its thread.
-    pub(crate) presence: Weak<Presence>,
+    /// How many [`Presence`]s there are.
+    present: AtomicUsize,
+    aborted: AtomicBool,
+    /// Given back when it is gone.
+    held: OnceLock<Mutex<Option<OwnedSemaphorePermit>>>,
+    /// The same for the thread of one that blocks.
+    thread: OnceLock<Mutex<Option<Permit>>>,
+}
+
+impl Handling {
+    /// Whether its time was over before it ran.
+    pub(super) fn is_aborted(&self) -> bool {
+        self.aborted.load(Ordering::SeqCst)
+    }
+
+    /// Keeps a permit for as long as the handler exists.
+    #[cfg(feature = "server")]
+    pub(crate) fn hold(&self, permit: OwnedSemaphorePermit) {
+        let _ = self.held.set(Mutex::new(Some(permit)));
+    }
 }
 
 /// A handler that exists.
 pub(super) struct Running {
-    stop: StopToken,
-    task: Option<AbortHandle>,
+    context: Context,
+    pub(super) task: Option<AbortHandle>,
     /// When it was told to stop.
     told: Option<Instant>,
     /// It was dropped, and is still there.
-    overrun: bool,
+    pub(super) overrun: bool,
     /// It runs on a thread of its own.
     blocks: bool,
     /// What it takes to run, given back when it is gone; or, if it blocks, when it is dropped: what
@@ -94,111 +114,164 @@ pub(super) struct Running {
 }
 
 /// The places that a handler has: its peer's, and its connection's.
-type Admitted = (Option<Permit>, Option<OwnedSemaphorePermit>);
+pub(super) type Admitted = (Option<Permit>, Option<OwnedSemaphorePermit>);
 
-/// As long as this exists, so does the handler. When it goes, the engine is told.
+/// As long as one of these exists, so does the handler. When the last is gone, the engine is told.
 pub(crate) struct Presence {
-    link: Arc<Link>,
-    key: RequestKey,
-    /// Given back when it is gone.
-    permit: OnceLock<OwnedSemaphorePermit>,
-    /// The same for the thread of one that blocks.
-    thread: OnceLock<Permit>,
+    context: Context,
+    left: bool,
 }
 
 impl Presence {
-    pub(crate) fn hold(&self, permit: OwnedSemaphorePermit) {
-        let _ = self.permit.set(permit);
+    pub(super) fn new(context: Context) -> Self {
+        context.handling().present.fetch_add(1, Ordering::SeqCst);
+        let left = false;
+        Self { context, left }
+    }
+
+    /// One more, if the handler still exists. A blocking handler takes it along to its thread.
+    #[cfg(feature = "server")]
+    pub(crate) fn of(context: &Context) -> Option<Self> {
+        let present = &context.handling().present;
+        let one_more = |present: usize| (present > 0).then_some(present + 1);
+        let was = present.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more);
+        was.ok().map(|_| Self {
+            context: context.clone(),
+            left: false,
+        })
     }
 
     /// From now on it is a thread of its own, if there may be one more. It counts as one until it is
     /// gone.
+    #[cfg(feature = "server")]
     pub(crate) fn blocks(&self) -> bool {
-        let Some(thread) = self.link.peer.take(Pool::Blocking, 1) else {
+        let (link, key) = (self.context.link(), self.context.key());
+        let Some(thread) = link.peer.take(Pool::Blocking, 1) else {
             return false;
         };
-        let _ = self.thread.set(thread);
-        let mut state = self.link.lock();
-        state.engine.handler_blocks(self.key);
-        if let Some(running) = state.running.get_mut(&self.key) {
+        let _ = self.context.handling().thread.set(Mutex::new(Some(thread)));
+        let mut state = link.lock();
+        state.engine.handler_blocks(key);
+        if let Some(running) = state.running.get_mut(&key) {
             running.blocks = true;
         }
         true
+    }
+
+    /// Whether this was the last, for whoever tells the engine itself.
+    pub(super) fn leave(mut self) -> bool {
+        self.left = true;
+        self.is_last()
+    }
+
+    fn is_last(&self) -> bool {
+        let handling = self.context.handling();
+        let is_last = handling.present.fetch_sub(1, Ordering::SeqCst) == 1;
+        if is_last {
+            let held = handling.held.get().and_then(|held| held.lock().take());
+            let thread = handling
+                .thread
+                .get()
+                .and_then(|thread| thread.lock().take());
+            drop((held, thread));
+        }
+        is_last
     }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        let running = self.link.lock().running.remove(&self.key);
-        if let Some(running) = running {
-            let stats = &self.link.stats;
-            if let Some(told) = running.told {
-                stats.stopped(told.elapsed());
-            }
-            if running.overrun {
-                stats.overruns(false);
-            }
+        if !self.left && self.is_last() {
+            // After an answer this changes nothing; without one it is the answer (**panic-fence**).
+            self.context.link().handler_ended(Ended {
+                key: self.context.key(),
+                answer: None,
+                gone: true,
+            });
         }
-        // After an answer this changes nothing; without one it is the answer (**panic-fence**).
-        self.link
-            .tell(|engine, now| engine.handler_gone(now, self.key));
     }
 }
 
-impl Link {
-    /// Starts a handler.
-    pub(super) fn start(self: &Arc<Self>, app: &Arc<dyn App>, incoming: Incoming) {
+impl State {
+    /// A handler is to start, if one more may run.
+    pub(super) fn admit(
+        &mut self,
+        link: &Arc<Link>,
+        now: Time,
+        incoming: Incoming,
+    ) -> Option<Context> {
         let key = incoming.key;
-        let Some(admitted) = self.admit(&incoming) else {
+        let Some(admitted) = link.admitted(&incoming) else {
             let problem = "overloaded: too many requests of this kind; send it again later";
             let error = ErrorObject::new(error_code::OVERLOADED, problem);
-            return self.tell(|engine, now| engine.respond(now, key, Err(error)));
+            self.engine.respond(now, key, Err(error));
+            return None;
         };
-        let stop = StopToken::default();
-        let presence = Arc::new(Presence {
-            link: self.clone(),
-            key,
-            permit: OnceLock::new(),
-            thread: OnceLock::new(),
-        });
+        let context = Context::new(link.clone(), incoming);
         let running = Running {
-            stop: stop.clone(),
+            context: context.clone(),
             task: None,
             told: None,
             overrun: false,
             blocks: false,
             admitted,
         };
-        self.lock().running.insert(key, running);
-        let method = incoming.method.clone();
-        let request = Request {
-            incoming,
-            link: self.clone(),
-            stop,
-            presence: Arc::downgrade(&presence),
-        };
-        let link = self.clone();
-        let app = app.clone();
-        count_task();
-        let task = self.tasks.spawn(async move {
-            let handled = fence(move || app.handle(request)).await;
-            match handled {
-                Ok(answer) => link.respond(key, answer),
-                Err(panic) => {
-                    let panic = message(&*panic);
-                    tracing::error!(%method, panic, "a handler panicked (panic-fence)");
-                }
-            }
-            drop(presence);
-        });
-        // It may be over by now.
-        if let Some(running) = self.lock().running.get_mut(&key) {
-            running.task = Some(task.abort_handle());
-        }
+        self.running.insert(key, running);
+        Some(context)
     }
 
+    /// What is to be fired when a handler is told to stop.
+    pub(super) fn fires(&mut self, key: RequestKey) -> Option<Context> {
+        let running = self.running.get_mut(&key)?;
+        running.told.get_or_insert_with(Instant::now);
+        Some(running.context.clone())
+    }
+
+    /// What is to be dropped when the time of a handler is over: its task, and the places of one that
+    /// blocks.
+    pub(super) fn aborts(
+        &mut self,
+        link: &Link,
+        key: RequestKey,
+    ) -> Option<(Option<AbortHandle>, Admitted)> {
+        let running = self.running.get_mut(&key)?;
+        if !std::mem::replace(&mut running.overrun, true) {
+            link.stats.overruns(true);
+        }
+        running
+            .context
+            .handling()
+            .aborted
+            .store(true, Ordering::SeqCst);
+        let given_back = match running.blocks {
+            true => std::mem::take(&mut running.admitted),
+            false => Admitted::default(),
+        };
+        Some((running.task.clone(), given_back))
+    }
+
+    /// A handler has ended. What is given back is to be dropped outside the lock: it is not ours.
+    #[must_use = "to be dropped outside the lock"]
+    pub(super) fn handler_ended(&mut self, link: &Link, ended: Ended) -> Option<Running> {
+        let (key, now) = (ended.key, link.now());
+        match ended.answer {
+            Some(answer) => link.respond(&mut self.engine, now, key, answer),
+            None => self.engine.handler_gone(now, key),
+        }
+        let running = ended.gone.then(|| self.running.remove(&key)).flatten()?;
+        if let Some(told) = running.told {
+            link.stats.stopped(told.elapsed());
+        }
+        if running.overrun {
+            link.stats.overruns(false);
+        }
+        Some(running)
+    }
+}
+
+impl Link {
     /// Whether one handler more may run; with what it has to give back.
-    fn admit(&self, incoming: &Incoming) -> Option<Admitted> {
+    fn admitted(&self, incoming: &Incoming) -> Option<Admitted> {
         if incoming.is_listen() {
             return Some((Some(self.peer.take(Pool::Listens, 1)?), None));
         }
@@ -211,40 +284,12 @@ impl Link {
     }
 
     /// Fires a handler's token.
-    pub(super) fn fire(&self, key: RequestKey, cause: StopCause) {
-        let mut state = self.lock();
-        let stop = state.running.get_mut(&key).map(|running| {
-            running.told.get_or_insert_with(Instant::now);
-            running.stop.clone()
-        });
-        drop(state);
-        if let Some(stop) = stop {
-            self.stats.stopping(&cause);
-            tracing::debug!(?cause, "a handler is stopped (stop-is-real)");
-            stop.fire(cause);
-            // It may be waiting for room to say something. There is nothing more to say.
-            self.room.notify_waiters();
-        }
-    }
-
-    /// Drops a handler's future at its next await.
-    pub(super) fn abort(&self, key: RequestKey) {
-        let mut state = self.lock();
-        let mut given_back = Admitted::default();
-        let task = state.running.get_mut(&key).and_then(|running| {
-            if !std::mem::replace(&mut running.overrun, true) {
-                self.stats.overruns(true);
-            }
-            if running.blocks {
-                given_back = std::mem::take(&mut running.admitted);
-            }
-            running.task.clone()
-        });
-        drop(state);
-        drop(given_back);
-        if let Some(task) = task {
-            task.abort();
-        }
+    pub(super) fn fire(&self, context: &Context, cause: StopCause) {
+        self.stats.stopping(&cause);
+        tracing::debug!(?cause, "a handler is stopped (stop-is-real)");
+        context.handling().stop.fire(cause);
+        // It may be waiting for room to say something. There is nothing more to say.
+        self.room.notify_waiters();
     }
 }
 
@@ -267,13 +312,13 @@ pub(crate) async fn fence<T>(
 pub(crate) fn fenced<T>(callback: &str, run: impl FnOnce() -> T) -> Option<T> {
     let ran = catch_unwind(AssertUnwindSafe(run));
     ran.inspect_err(|panic| {
-        let panic = message(&**panic);
+        let panic = panic_message(&**panic);
         tracing::error!(callback, panic, "a callback panicked (panic-fence)");
     })
     .ok()
 }
 
-fn message(panic: &(dyn Any + Send)) -> &str {
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&'static str>().copied();
     let string = || panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(string).unwrap_or("something that is no text")

@@ -15,11 +15,14 @@ mod io;
 mod output;
 mod ports;
 mod run;
+mod runner;
 mod shares;
 mod stats;
 mod stop;
+mod watchdog;
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -34,8 +37,10 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 pub use handlers::LayerFuture;
+#[cfg(feature = "server")]
+pub(crate) use handlers::Presence;
 pub(crate) use handlers::{
-    Answer, App, BoxFuture, Notified, Payload, Presence, Request, fence, fenced, pass_on,
+    Answer, App, BoxFuture, Handling, Notified, Payload, fence, fenced, pass_on,
 };
 pub use io::Passed;
 pub(crate) use io::Tap;
@@ -52,6 +57,7 @@ use crate::sync::{Mutex, MutexGuard, count_task};
 use handlers::Running;
 use ids::IdMap;
 use ports::Port;
+use runner::Work;
 
 pub(crate) const LINK: ExchangeId = ExchangeId::LINK;
 
@@ -76,6 +82,16 @@ pub(crate) struct Link {
     state: Mutex<State>,
     /// Something has changed that the driver should see.
     wake: Notify,
+    /// It is to be told so when the handler that is being polled has yielded.
+    deferred: AtomicBool,
+    /// Handlers that wait to be run, and what became of those that ran.
+    work: Mutex<Work>,
+    /// Handlers are first polled by whoever turns the link.
+    runs_inline: bool,
+    /// There is one runner for as long as there is a connection.
+    keeps_runner: bool,
+    /// What is served, once there is a driver.
+    app: OnceLock<Arc<dyn App>>,
     /// Something was written or withdrawn, so there may be room for more; or somebody who waits for
     /// room should stop.
     room: Notify,
@@ -101,6 +117,8 @@ pub(crate) struct Link {
 pub(crate) struct Surroundings {
     /// What counts its tasks.
     pub(crate) tasks: TaskTracker,
+    /// Handlers are first polled by whoever turns the link: it is the link of one request.
+    pub(crate) runs_inline: bool,
     /// Whose it is; by default it has limits of its own.
     pub(crate) peer: Option<Arc<Peer>>,
     /// What limits the handlers of one connection.
@@ -134,7 +152,38 @@ struct State {
 /// Whoever waits for the end of a call.
 struct Waiter {
     done: oneshot::Sender<Outcome>,
-    told: Told,
+    progress: Option<Arc<ToldProgress>>,
+    notice: Option<OnNotice>,
+}
+
+/// Who is told how far a call has come.
+struct ToldProgress {
+    callback: Mutex<Option<OnProgress>>,
+    /// Nobody wants to know any more.
+    over: AtomicBool,
+}
+
+impl ToldProgress {
+    fn new(callback: OnProgress) -> Arc<Self> {
+        Arc::new(Self {
+            callback: Mutex::new(Some(callback)),
+            over: AtomicBool::new(false),
+        })
+    }
+
+    /// The callback runs outside of all locks, and behind a fence: it is not ours. One that panics is
+    /// not called again.
+    fn tell(&self, params: ProgressParams) {
+        let callback = self.callback.lock().take();
+        let wanted = !self.over.load(Ordering::SeqCst);
+        if let Some(mut callback) = callback.filter(|_| wanted) {
+            let told = fenced("on_progress", move || {
+                callback(params);
+                callback
+            });
+            *self.callback.lock() = told;
+        }
+    }
 }
 
 impl Link {
@@ -148,6 +197,7 @@ impl Link {
         let peer = surroundings.peer.unwrap_or_else(|| own_peer(&config));
         // A pipe waits, and what is said on it is bounded by the engine.
         let weighs_output = config.role() == Role::Server && config.wire != Wire::Pipe;
+        let keeps_runner = config.role() == Role::Server && config.wire == Wire::Pipe;
         Arc::new(Self {
             state: Mutex::new(State {
                 engine: Engine::new(config),
@@ -161,6 +211,11 @@ impl Link {
                 output: weighs_output.then(|| peer.begin(Pool::Bytes)),
             }),
             wake: Notify::new(),
+            deferred: AtomicBool::new(false),
+            work: Mutex::default(),
+            runs_inline: surroundings.runs_inline,
+            keeps_runner,
+            app: OnceLock::new(),
             room: Notify::new(),
             closed: OnceLock::new(),
             closing: Notify::new(),
@@ -182,6 +237,15 @@ impl Link {
         Time::after(self.origin.elapsed())
     }
 
+    /// There is something for the driver. If a handler of this link causes that while it is polled, the
+    /// driver is woken when the handler has yielded: see `watchdog.rs`.
+    fn wake_driver(&self) {
+        match watchdog::is_polled_here(self) {
+            true => self.deferred.store(true, Ordering::SeqCst),
+            false => self.wake.notify_one(),
+        }
+    }
+
     /// Tells the engine something, and wakes the driver.
     fn tell<T>(&self, tell: impl FnOnce(&mut Engine, Time) -> T) -> T {
         let (told, waker) = {
@@ -193,7 +257,7 @@ impl Link {
         if let Some(waker) = waker {
             waker.wake();
         }
-        self.wake.notify_one();
+        self.wake_driver();
         told
     }
 
@@ -223,15 +287,20 @@ impl Link {
             let mut state = self.lock();
             let now = self.now();
             let id = state.engine.request(now, ask)?;
-            let told = std::mem::take(told);
-            state.waiters.insert(id, Waiter { done, told });
+            let Told { progress, notice } = std::mem::take(told);
+            let waiter = Waiter {
+                done,
+                progress: progress.map(ToldProgress::new),
+                notice,
+            };
+            state.waiters.insert(id, waiter);
             if let Some(reason) = cancelled {
                 state.engine.cancel(now, id, reason.as_deref());
             }
             state.route();
             id
         };
-        self.wake.notify_one();
+        self.wake_driver();
         Ok((id, end))
     }
 
@@ -250,6 +319,9 @@ impl Link {
     pub(crate) fn forget(&self, call: CallId) {
         // Dropped outside the lock: the callback is not ours.
         let waiter = self.lock().waiters.remove(&call);
+        if let Some(progress) = waiter.as_ref().and_then(|waiter| waiter.progress.as_ref()) {
+            progress.over.store(true, Ordering::SeqCst);
+        }
         self.cancel(call, None);
         drop(waiter);
     }
@@ -359,6 +431,8 @@ impl Link {
         state.running.shrink_to_fit();
         state.ports.shrink_to_fit();
         state.unopened.shrink_to_fit();
+        drop(state);
+        self.work.lock().shrink();
     }
 
     /// The tracker that counts the tasks of this link.

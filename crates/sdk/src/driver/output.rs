@@ -15,18 +15,16 @@ use super::{Answer, Link, Payload, Pool, State};
 
 impl Link {
     /// A handler has come to its end with an answer.
-    pub(super) fn respond(&self, key: RequestKey, answer: Answer) {
-        self.tell(|engine, now| {
-            let bytes = answer.as_ref().map_or(0, Payload::len);
-            match answer {
-                Ok(_) if !self.has_room(engine, bytes) => {
-                    engine.respond(now, key, Err(no_room_for_answer(bytes)));
-                }
-                Ok(Payload::Frame(result)) => engine.respond_with(now, key, result),
-                Ok(Payload::Json(result)) => engine.respond(now, key, Ok(result)),
-                Err(error) => engine.respond(now, key, Err(error)),
+    pub(super) fn respond(&self, engine: &mut Engine, now: Time, key: RequestKey, answer: Answer) {
+        let bytes = answer.as_ref().map_or(0, Payload::len);
+        match answer {
+            Ok(_) if !self.has_room(engine, bytes) => {
+                engine.respond(now, key, Err(no_room_for_answer(bytes)));
             }
-        });
+            Ok(Payload::Frame(result)) => engine.respond_with(now, key, result),
+            Ok(Payload::Json(result)) => engine.respond(now, key, Ok(result)),
+            Err(error) => engine.respond(now, key, Err(error)),
+        }
     }
 
     /// Tells the peer something, waiting for room if there is none.
@@ -117,7 +115,7 @@ impl Link {
         if let Some(waker) = waker {
             waker.wake();
         }
-        self.wake.notify_one();
+        self.wake_driver();
         Ok(())
     }
 

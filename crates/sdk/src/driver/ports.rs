@@ -432,6 +432,6 @@ impl Drop for Carried {
         if let Some(waker) = waker {
             waker.wake();
         }
-        self.link.wake.notify_one();
+        self.link.wake_driver();
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::dispatch::Turned;
 use super::io::{Incoming, Io, Moved, Tap};
 use super::{App, BoxFuture, LINK, Link};
 
@@ -81,21 +82,21 @@ where
     let mut hung_up = ends.hung_up;
     let mut timer = Box::pin(sleep_until(Instant::now()));
     loop {
-        link.dispatch(&app);
-        if link.lock().engine.is_closed() {
-            link.dispatch(&app);
+        let turned = link.dispatch(&app);
+        if turned.closed {
             io.finish(LAST_MOMENT).await;
+            link.end_runner();
             link.tasks_gone(LAST_MOMENT).await;
             return;
         }
-        let deadline = link.deadline();
+        let deadline = turned.deadline;
         if let Some(deadline) = deadline
             && deadline != timer.deadline()
         {
             timer.as_mut().reset(deadline);
         }
         // The end of the input cannot be seen while what comes before it is not read.
-        let watches = hung_up.is_some() && !link.lock().engine.wants_input();
+        let watches = hung_up.is_some() && !turned.wants_input;
         tokio::select! {
             biased;
             loss = ending.wait() => link.lose_pipe(&mut io, loss).await,
@@ -168,12 +169,12 @@ pub(crate) async fn turn_with(
 ) {
     let mut timer = std::pin::pin!(sleep_until(Instant::now()));
     loop {
-        link.dispatch(app);
+        let turned = link.dispatch(app);
         at_every_turn();
-        if link.reached(until) {
-            return link.dispatch(app);
+        if turned.reached(until) {
+            return;
         }
-        let deadline = link.deadline();
+        let deadline = turned.deadline;
         if let Some(deadline) = deadline
             && deadline != timer.deadline()
         {
@@ -246,17 +247,18 @@ impl Ending {
     }
 }
 
-impl Link {
+impl Turned {
     pub(crate) fn reached(&self, until: Until) -> bool {
-        let state = self.lock();
-        state.engine.is_closed() || (until == Until::Idle && state.engine.is_quiet())
+        self.closed || (until == Until::Idle && self.quiet)
     }
+}
 
-    fn deadline(&self) -> Option<Instant> {
-        let due = self.lock().engine.poll_timeout()?;
-        // What is too far away to be told will not be seen to pass.
-        self.origin
-            .checked_add(due - belay_protocol::engine::Time::START)
+impl Link {
+    /// Whether nothing goes on.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.engine.is_closed() || state.engine.is_quiet()
     }
 
     /// Hands on the messages that were read, as long as the engine wants them: each of them gets

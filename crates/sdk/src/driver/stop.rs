@@ -1,7 +1,7 @@
 //! The token of a handler: fires once, and knows why.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Arc, OnceLock};
 
 use belay_protocol::engine::StopCause;
 use tokio_util::sync::CancellationToken;
@@ -9,13 +9,8 @@ use tokio_util::sync::CancellationToken;
 /// Fires when a handler should stop.
 ///
 /// Most handlers never ask for a token and are never stopped, so it is made when it is needed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StopToken {
-    inner: Arc<Inner>,
-}
-
 #[derive(Debug, Default)]
-struct Inner {
+pub(crate) struct StopToken {
     /// Set before the token fires, so that whoever finds it fired finds out why.
     cause: OnceLock<StopCause>,
     fires: OnceLock<CancellationToken>,
@@ -23,26 +18,26 @@ struct Inner {
 
 impl StopToken {
     pub(crate) fn fire(&self, cause: StopCause) {
-        let _ = self.inner.cause.set(cause);
+        let _ = self.cause.set(cause);
         // Whoever makes the token at the same moment finds the cause, or we find the token: both say
         // first and look then, and the fence keeps it so.
         fence(Ordering::SeqCst);
-        if let Some(fires) = self.inner.fires.get() {
+        if let Some(fires) = self.fires.get() {
             fires.cancel();
         }
     }
 
     pub(crate) fn token(&self) -> &CancellationToken {
-        let fires = self.inner.fires.get_or_init(CancellationToken::new);
+        let fires = self.fires.get_or_init(CancellationToken::new);
         fence(Ordering::SeqCst);
-        if self.inner.cause.get().is_some() {
+        if self.cause.get().is_some() {
             fires.cancel();
         }
         fires
     }
 
     pub(crate) fn cause(&self) -> Option<&StopCause> {
-        self.inner.cause.get()
+        self.cause.get()
     }
 
     pub(crate) async fn fired(&self) -> StopCause {

@@ -11,7 +11,7 @@ use belay_protocol::types::{CallToolResult, error_code};
 use tokio::sync::oneshot;
 
 use crate::context::Context;
-use crate::driver::BoxFuture;
+use crate::driver::{BoxFuture, Presence};
 
 /// Runs `work` on a thread. The handler counts as existing until the thread is done, whether or not
 /// somebody still waits. There are only so many of these threads: one too many is refused, so that
@@ -21,7 +21,7 @@ pub(super) fn run(
     work: impl FnOnce(Context) -> CallToolResult + Send + 'static,
 ) -> BoxFuture<CallToolResult> {
     let (done, result) = oneshot::channel();
-    let presence = cx.presence();
+    let presence = Presence::of(&cx);
     if !presence.as_ref().is_some_and(|presence| presence.blocks()) {
         return Box::pin(async move {
             let problem = "overloaded: too many blocking handlers are running; send it again later";

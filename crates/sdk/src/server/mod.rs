@@ -38,9 +38,7 @@ use belay_protocol::types::{
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::context::Context;
-use crate::driver::{
-    Answer, App, BoxFuture, Ends, Link, Notified, Payload, Request, launch, pass_on,
-};
+use crate::driver::{Answer, App, BoxFuture, Ends, Link, Notified, Payload, launch, pass_on};
 
 pub use books::Books;
 #[cfg(feature = "http")]
@@ -424,8 +422,8 @@ struct Routes {
 }
 
 impl App for Routes {
-    fn handle(&self, request: Request) -> BoxFuture<Answer> {
-        let cx = Context::served(request, self.service.clone());
+    fn handle(&self, cx: Context) -> BoxFuture<Answer> {
+        cx.served_by(&self.service);
         let service = self.service.clone();
         let layers = self.layers.clone();
         Box::pin(async move {

@@ -204,7 +204,7 @@ impl Tool {
                 let problem = format!("overloaded: no more calls of {name:?} at once");
                 ErrorObject::new(error_code::OVERLOADED, problem)
             })?;
-            cx.hold(permit);
+            cx.handling().hold(permit);
         }
         #[cfg(feature = "validate")]
         if let Some(unfit) = self.unfit(cx, &mut arguments) {

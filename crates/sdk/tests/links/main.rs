@@ -14,6 +14,8 @@ mod macros;
 mod rounds;
 #[cfg(all(unix, feature = "validate"))]
 mod schemas;
+#[cfg(unix)]
+mod spinning;
 mod stray;
 mod tools;
 mod ui;

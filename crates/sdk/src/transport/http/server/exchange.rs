@@ -151,8 +151,7 @@ impl Drop for Post {
             return;
         };
         let link = rest.driven.0.clone();
-        link.dispatch(&self.shared.app);
-        if link.reached(Until::Idle) {
+        if link.dispatch(&self.shared.app).reached(Until::Idle) {
             return;
         }
         // If the runtime is gone, so is the link.

@@ -275,7 +275,7 @@ impl Session {
 
     /// Whether somebody is there, or something is worked on.
     fn is_busy(&self) -> bool {
-        self.open.load(Ordering::Relaxed) > 0 || !self.link.reached(Until::Idle)
+        self.open.load(Ordering::Relaxed) > 0 || !self.link.is_idle()
     }
 
     /// Waits until nobody has used it for so long. One that still works on something is in use.

@@ -94,27 +94,33 @@ impl Shared {
 
     /// The link of a modern POST.
     pub(super) fn modern_link(&self, caller: &Caller) -> Arc<Link> {
-        self.link(&self.configs.modern, caller)
+        self.link(&self.configs.modern, caller, true)
     }
 
     /// The link of a POST of a legacy client without a session.
     pub(super) fn lone_link(&self, version: ProtocolVersion, caller: &Caller) -> Arc<Link> {
         let config = self.configs.alone.get(&version);
-        self.link(config.unwrap_or(&self.configs.legacy), caller)
+        self.link(config.unwrap_or(&self.configs.legacy), caller, true)
     }
 
     /// The link of a legacy session, which outlives the connection that it was opened on.
     pub(super) fn session_link(&self, caller: &Caller) -> Arc<Link> {
-        self.link(&self.configs.legacy, &caller.without_connection())
+        self.link(&self.configs.legacy, &caller.without_connection(), false)
     }
 
     /// The link of an event stream of 2024-11-05.
     pub(super) fn event_stream_link(&self, caller: &Caller) -> Arc<Link> {
-        self.link(&self.configs.event_stream, &caller.without_connection())
+        self.link(
+            &self.configs.event_stream,
+            &caller.without_connection(),
+            false,
+        )
     }
 
-    fn link(&self, config: &Arc<Config>, caller: &Caller) -> Arc<Link> {
+    /// One that is the link of a single request runs handlers where that request is served.
+    fn link(&self, config: &Arc<Config>, caller: &Caller, runs_inline: bool) -> Arc<Link> {
         let surroundings = Surroundings {
+            runs_inline,
             tasks: self.tasks.clone(),
             peer: Some(caller.peer.clone()),
             connection: caller.connection.clone(),

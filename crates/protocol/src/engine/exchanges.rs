@@ -1,0 +1,95 @@
+//! All exchanges of an engine, what waits on all of them together, and which of them something was
+//! done to: so that whoever asks looks at those few, however many there are.
+
+use super::ExchangeId;
+use super::exchange::{Exchange, Sums};
+use super::table::Table;
+
+#[derive(Clone, Debug)]
+pub(super) struct Exchanges {
+    table: Table<ExchangeId, Exchange>,
+    /// What waits on all of them, as each was when it was settled last.
+    sums: Sums,
+    /// Those that may have changed since.
+    touched: Vec<ExchangeId>,
+}
+
+impl Exchanges {
+    pub(super) fn with_capacity(capacity: usize) -> Self {
+        Self {
+            table: Table::with_capacity(capacity),
+            sums: Sums::default(),
+            touched: Vec::new(),
+        }
+    }
+
+    pub(super) fn insert(&mut self, id: ExchangeId, mut exchange: Exchange) {
+        exchange.touched = true;
+        self.touched.push(id);
+        self.table.insert(id, exchange);
+    }
+
+    pub(super) fn get(&self, id: ExchangeId) -> Option<&Exchange> {
+        self.table.get(id)
+    }
+
+    /// From now on it counts as touched.
+    pub(super) fn get_mut(&mut self, id: ExchangeId) -> Option<&mut Exchange> {
+        let exchange = self.table.get_mut(id)?;
+        if !std::mem::replace(&mut exchange.touched, true) {
+            self.touched.push(id);
+        }
+        Some(exchange)
+    }
+
+    pub(super) fn remove(&mut self, id: ExchangeId) -> Option<Exchange> {
+        let exchange = self.table.remove(id)?;
+        self.sums -= exchange.settled;
+        Some(exchange)
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (ExchangeId, &Exchange)> {
+        self.table.iter()
+    }
+
+    pub(super) fn keys_where(&self, matches: impl Fn(&Exchange) -> bool) -> Vec<ExchangeId> {
+        self.table.keys_where(matches)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// What waits on all of them.
+    pub(super) fn sums(&self) -> Sums {
+        let mut sums = self.sums;
+        for exchange in self.touched.iter().filter_map(|id| self.table.get(*id)) {
+            sums -= exchange.settled;
+            sums += exchange.queue.sums();
+        }
+        sums
+    }
+
+    /// The next that was touched; it is settled with this.
+    pub(super) fn next_touched(&mut self) -> Option<ExchangeId> {
+        while let Some(id) = self.touched.pop() {
+            if let Some(exchange) = self.table.get_mut(id) {
+                exchange.touched = false;
+                self.sums -= exchange.settled;
+                exchange.settled = exchange.queue.sums();
+                self.sums += exchange.settled;
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Gives back the memory that is not needed now.
+    pub(super) fn shrink(&mut self) {
+        self.table.shrink();
+        for (_, exchange) in self.table.iter_mut() {
+            exchange.queue.shrink();
+        }
+        self.touched.shrink_to_fit();
+    }
+}

@@ -1,0 +1,307 @@
+//! Runs handlers: each is polled once by whoever started it, and gets a task of its own only if it
+//! waits for something.
+//!
+//! ```text
+//!   requests ──► waiting ──► runner ── answers at once ──► ended ──► the driver, at its next turn
+//!                              │                             ▲
+//!                              └── waits ──► task ── ends ───┘
+//! ```
+//!
+//! On a pipe and in a legacy session the runner is a task beside the driver, so that no handler holds
+//! the driver up. If one does not yield, another runner takes over (see `watchdog.rs`). A POST has a
+//! service future of its own, which is where its handler is polled.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Waker};
+
+use belay_protocol::engine::RequestKey;
+
+use super::handlers::{Presence, panic_message};
+use super::{Answer, App, BoxFuture, Link, watchdog};
+use crate::context::Context;
+use crate::sync::count_task;
+
+/// After so many handlers a runner lets other tasks have their turn.
+const AT_ONCE: usize = 64;
+
+/// Handlers that wait to be run, and what became of those that ran.
+#[derive(Default)]
+pub(super) struct Work {
+    waiting: VecDeque<Context>,
+    pub(super) ended: Vec<Ended>,
+    /// The number of the runner in charge: one that does not come back is replaced.
+    runner: u64,
+    /// The runner in charge, if it has nothing to do.
+    idle: Option<Waker>,
+    /// There is a runner in charge.
+    has_runner: bool,
+    /// Nobody drives the link any more.
+    pub(super) abandoned: bool,
+}
+
+impl Work {
+    /// Nobody drives the link any more. Gives what never ran.
+    pub(super) fn abandon(&mut self) -> VecDeque<Context> {
+        self.abandoned = true;
+        // It looks, and ends.
+        if let Some(idle) = self.idle.take() {
+            idle.wake();
+        }
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Gives back the memory that is not needed now.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(super) fn shrink(&mut self) {
+        self.waiting.shrink_to_fit();
+        self.ended.shrink_to_fit();
+    }
+}
+
+/// A handler that has ended, or whose request has.
+pub(super) struct Ended {
+    pub(super) key: RequestKey,
+    /// `None` if it was dropped, or panicked.
+    pub(super) answer: Option<Answer>,
+    /// It does not exist any more.
+    pub(super) gone: bool,
+}
+
+impl Link {
+    /// Runs handlers, in order.
+    pub(super) fn run(self: &Arc<Self>, app: &Arc<dyn App>, started: &mut Vec<Context>) {
+        if started.is_empty() {
+            return;
+        }
+        if self.runs_inline {
+            for context in started.drain(..) {
+                if let Some(ended) = self.poll_first(app, context) {
+                    self.work.lock().ended.push(ended);
+                }
+            }
+            return;
+        }
+        let idle = {
+            let mut work = self.work.lock();
+            work.waiting.extend(started.drain(..));
+            match std::mem::replace(&mut work.has_runner, true) {
+                true => work.idle.take(),
+                false => {
+                    drop(work);
+                    return self.spawn_runner(app.clone());
+                }
+            }
+        };
+        if let Some(idle) = idle {
+            idle.wake();
+        }
+    }
+
+    fn spawn_runner(self: &Arc<Self>, app: Arc<dyn App>) {
+        let number = self.work.lock().runner;
+        let link = self.clone();
+        count_task();
+        self.tasks
+            .spawn(async move { poll_fn(|cx| link.poll_run(&app, number, cx)).await });
+    }
+
+    /// A handler does not yield: whoever waits behind it gets another runner, and the driver, which may
+    /// have been left to the thread that it holds up, is woken from here.
+    pub(super) fn relieve(self: &Arc<Self>) {
+        let app = {
+            let mut work = self.work.lock();
+            work.idle = None;
+            work.runner += 1;
+            work.has_runner = !work.waiting.is_empty();
+            work.has_runner.then(|| self.app.get().cloned()).flatten()
+        };
+        if let Some(app) = app {
+            self.spawn_runner(app);
+        }
+        self.wake.notify_one();
+    }
+
+    /// The connection is closed: nothing more will be run.
+    pub(super) fn end_runner(&self) {
+        let mut work = self.work.lock();
+        work.runner += 1;
+        if let Some(idle) = work.idle.take() {
+            drop(work);
+            idle.wake();
+        }
+    }
+
+    /// Ready when the runner is not needed any more.
+    fn poll_run(
+        self: &Arc<Self>,
+        app: &Arc<dyn App>,
+        number: u64,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<()> {
+        let mut ended = None;
+        let mut any = false;
+        for _ in 0..AT_ONCE {
+            let next = {
+                let mut work = self.work.lock();
+                any |= ended.is_some();
+                work.ended.extend(ended.take());
+                if work.abandoned || work.runner != number {
+                    drop(work);
+                    self.woken_later(any);
+                    return Poll::Ready(());
+                }
+                let next = work.waiting.pop_front();
+                if next.is_none() && self.keeps_runner {
+                    work.idle = Some(cx.waker().clone());
+                } else if next.is_none() {
+                    work.has_runner = false;
+                }
+                next
+            };
+            let Some(context) = next else {
+                self.woken_later(any);
+                return match self.keeps_runner {
+                    true => Poll::Pending,
+                    false => Poll::Ready(()),
+                };
+            };
+            ended = self.poll_first(app, context);
+        }
+        any |= ended.is_some();
+        self.work.lock().ended.extend(ended);
+        self.woken_later(any);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Wakes the driver if there is something for it. Not before a handler was polled: the driver might
+    /// be left to the thread that the handler holds up.
+    fn woken_later(&self, any: bool) {
+        let deferred = self
+            .deferred
+            .swap(false, std::sync::atomic::Ordering::SeqCst);
+        if any || deferred {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Polls a handler for the first time. If it waits for something, it gets a task.
+    fn poll_first(self: &Arc<Self>, app: &Arc<dyn App>, context: Context) -> Option<Ended> {
+        let key = context.key();
+        let presence = Presence::new(context.clone());
+        if context.handling().is_aborted() {
+            let gone = presence.leave();
+            return gone.then_some(Ended {
+                key,
+                answer: None,
+                gone,
+            });
+        }
+        let mut handler = Handler::new(app, context);
+        // The task polls it again at once, so nothing that wakes this one is missed.
+        let mut nobody = TaskContext::from_waker(Waker::noop());
+        let first = watchdog::polled(self, || Pin::new(&mut handler).poll(&mut nobody));
+        match first {
+            Poll::Ready(answer) => {
+                let gone = presence.leave();
+                Some(Ended { key, answer, gone })
+            }
+            Poll::Pending => {
+                self.spawn_handler(key, handler, presence);
+                None
+            }
+        }
+    }
+
+    fn spawn_handler(self: &Arc<Self>, key: RequestKey, handler: Handler, presence: Presence) {
+        let link = self.clone();
+        count_task();
+        let task = self.tasks.spawn(async move {
+            let mut handler = handler;
+            let answer = poll_fn(|cx| {
+                let polled = watchdog::polled(&link, || Pin::new(&mut handler).poll(cx));
+                link.woken_later(false);
+                polled
+            })
+            .await;
+            let gone = presence.leave();
+            link.handler_ended(Ended { key, answer, gone });
+        });
+        let aborted = {
+            let mut state = self.lock();
+            let running = state.running.get_mut(&key);
+            running.is_some_and(|running| {
+                running.task = Some(task.abort_handle());
+                running.overrun
+            })
+        };
+        if aborted {
+            task.abort();
+        }
+    }
+
+    /// Leaves it to the driver, or sees to it itself if there is none.
+    pub(super) fn handler_ended(&self, ended: Ended) {
+        let mut work = self.work.lock();
+        if work.abandoned {
+            drop(work);
+            let dropped = self.lock().handler_ended(self, ended);
+            return drop(dropped);
+        }
+        work.ended.push(ended);
+        drop(work);
+        self.wake_driver();
+    }
+}
+
+/// A handler behind a fence that its panics do not pass (**panic-fence**). Gives `None` if it panicked.
+struct Handler {
+    future: Option<BoxFuture<Answer>>,
+    context: Context,
+}
+
+impl Handler {
+    fn new(app: &Arc<dyn App>, context: Context) -> Self {
+        let made = catch_unwind(AssertUnwindSafe(|| app.handle(context.clone())));
+        let future = made.inspect_err(|panic| panicked(&context, &**panic)).ok();
+        Self { future, context }
+    }
+}
+
+impl Future for Handler {
+    type Output = Option<Answer>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let Some(future) = &mut this.future else {
+            return Poll::Ready(None);
+        };
+        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+        let answer = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(answer)) => Some(answer),
+            Err(panic) => {
+                panicked(&this.context, &*panic);
+                None
+            }
+        };
+        // What it holds is released before its caller hears of it; and that may panic, too.
+        let future = this.future.take();
+        match catch_unwind(AssertUnwindSafe(|| drop(future))) {
+            Ok(()) => Poll::Ready(answer),
+            Err(panic) => {
+                panicked(&this.context, &*panic);
+                Poll::Ready(answer)
+            }
+        }
+    }
+}
+
+fn panicked(context: &Context, panic: &(dyn std::any::Any + Send)) {
+    let (method, panic) = (context.method(), panic_message(panic));
+    tracing::error!(%method, panic, "a handler panicked (panic-fence)");
+}

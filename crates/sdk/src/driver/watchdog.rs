@@ -1,0 +1,180 @@
+//! Notices handlers that do not yield.
+//!
+//! A task that computes for long holds up its worker thread, and tokio may leave all that the thread
+//! was about to do to it: to look after sockets, to run the task that was woken last. Nobody else can
+//! take that over, unless another worker wakes up. So there is a thread beside the runtime: while
+//! handlers are being polled it looks every few milliseconds whether one of them still is, and if so,
+//! has somebody else go on.
+//!
+//! ```text
+//!   handler is polled ─── yields ───► nothing happens
+//!          │
+//!          └── for 5 ms and more ──► its link's driver is woken from outside, on another worker;
+//!                                    handlers that wait for the same runner get another one
+//! ```
+//!
+//! On a runtime with one thread nobody can help: a handler that does not yield holds up everything.
+
+use std::cell::{Cell, OnceCell};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Weak};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::Link;
+use crate::sync::Mutex;
+
+/// A handler that is polled for longer holds others up.
+const TICK: Duration = Duration::from_millis(5);
+
+/// After so many looks at which nobody polled anything, it sleeps.
+const IDLE_TICKS: u32 = 200;
+
+/// What is polled on one thread.
+struct Slot {
+    /// Odd while a handler is being polled. Only its own thread writes it.
+    polls: AtomicU64,
+    /// Whose handler, and the same for a quick look.
+    link: Mutex<Weak<Link>>,
+    address: AtomicUsize,
+    /// Where other workers are.
+    runtime: Option<Handle>,
+}
+
+struct Watchdog {
+    slots: Mutex<Vec<Weak<Slot>>>,
+    awake: AtomicBool,
+    thread: Option<Thread>,
+}
+
+static WATCHDOG: LazyLock<Watchdog> = LazyLock::new(|| {
+    let watching = thread::Builder::new()
+        .name("belay-watchdog".into())
+        .stack_size(64 << 10)
+        .spawn(watch);
+    Watchdog {
+        slots: Mutex::default(),
+        awake: AtomicBool::new(false),
+        thread: watching.ok().map(|watching| watching.thread().clone()),
+    }
+});
+
+thread_local! {
+    static SLOT: OnceCell<Arc<Slot>> = const { OnceCell::new() };
+    /// The address of the link whose handler is being polled on this thread, or zero.
+    static POLLED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether a handler of this link is being polled on this thread. Whoever wakes the link's driver then
+/// had better wait until that is over: it might be left to this thread.
+pub(super) fn is_polled_here(link: &Link) -> bool {
+    POLLED.get() == std::ptr::from_ref(link).addr()
+}
+
+/// Polls a handler of a link, watched.
+pub(super) fn polled<T>(link: &Arc<Link>, poll: impl FnOnce() -> T) -> T {
+    SLOT.with(|slot| {
+        let slot = slot.get_or_init(register);
+        let before = POLLED.replace(slot.enter(link));
+        let polled = poll();
+        slot.leave();
+        POLLED.set(before);
+        polled
+    })
+}
+
+fn register() -> Arc<Slot> {
+    let slot = Arc::new(Slot {
+        polls: AtomicU64::new(0),
+        link: Mutex::default(),
+        address: AtomicUsize::new(0),
+        runtime: Handle::try_current().ok(),
+    });
+    let mut slots = WATCHDOG.slots.lock();
+    slots.retain(|slot| slot.strong_count() > 0);
+    slots.push(Arc::downgrade(&slot));
+    slot
+}
+
+/// What the thread does.
+fn watch() {
+    let mut seen: Vec<(Weak<Slot>, u64)> = Vec::new();
+    let mut idle = 0;
+    loop {
+        match WATCHDOG.awake.load(Ordering::SeqCst) {
+            true => thread::sleep(TICK),
+            false => thread::park(),
+        }
+        let slots = WATCHDOG.slots.lock().clone();
+        let mut busy = false;
+        let looks = slots.into_iter().filter_map(|weak| {
+            let slot = weak.upgrade()?;
+            let polls = slot.polls.load(Ordering::SeqCst);
+            let last = seen.iter().find(|(known, _)| known.ptr_eq(&weak));
+            let is_same = last.is_some_and(|(_, last)| *last == polls);
+            busy |= !is_same;
+            if slot.is_polling() {
+                busy = true;
+                if is_same {
+                    slot.relieve();
+                }
+            }
+            Some((weak, polls))
+        });
+        seen = looks.collect();
+        idle = if busy { 0 } else { idle + 1 };
+        if idle == IDLE_TICKS {
+            idle = 0;
+            WATCHDOG.awake.store(false, Ordering::SeqCst);
+            // Whoever begins says so first and looks then, and so do we: one of us sees the other.
+            let slots = seen.iter().filter_map(|(slot, _)| slot.upgrade());
+            if slots.into_iter().any(|slot| slot.is_polling()) {
+                WATCHDOG.awake.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+impl Slot {
+    /// A handler of this link is about to be polled.
+    fn enter(&self, link: &Arc<Link>) -> usize {
+        let address = Arc::as_ptr(link).addr();
+        // No other link can have the same address while this one is known here.
+        if self.address.load(Ordering::Relaxed) != address {
+            *self.link.lock() = Arc::downgrade(link);
+            self.address.store(address, Ordering::Relaxed);
+        }
+        let polls = self.polls.load(Ordering::Relaxed);
+        self.polls.store(polls + 1, Ordering::SeqCst);
+        if !WATCHDOG.awake.load(Ordering::SeqCst)
+            && !WATCHDOG.awake.swap(true, Ordering::SeqCst)
+            && let Some(thread) = &WATCHDOG.thread
+        {
+            thread.unpark();
+        }
+        address
+    }
+
+    fn leave(&self) {
+        let polls = self.polls.load(Ordering::Relaxed);
+        self.polls.store(polls + 1, Ordering::SeqCst);
+    }
+
+    fn is_polling(&self) -> bool {
+        self.polls.load(Ordering::SeqCst) % 2 == 1
+    }
+
+    /// Has somebody else go on.
+    fn relieve(&self) {
+        let Some(link) = self.link.lock().upgrade() else {
+            return;
+        };
+        match &self.runtime {
+            // What is spawned from outside wakes a worker that sleeps.
+            Some(runtime) => drop(runtime.spawn(async move { link.relieve() })),
+            None => link.relieve(),
+        }
+    }
+}
