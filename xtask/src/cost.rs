@@ -23,6 +23,19 @@ pub(crate) fn run() -> Result<(), String> {
     step::run("instructions", instructions.arg("instructions"))
 }
 
+/// Whether allocations, locks and tasks are within their budgets. In the folder of the planted bugs,
+/// which are not switched on here, so that nothing is built that is built anyway.
+pub(crate) fn check() -> Result<(), String> {
+    let folder = target("planted");
+    let mut build = build(&[]);
+    build
+        .env("RUSTFLAGS", step::PLANTED)
+        .env("CARGO_TARGET_DIR", &folder);
+    step::run("the cost program, counting", &mut build)?;
+    let mut check = Command::new(folder.join("debug/belay-cost"));
+    step::run("costs", check.arg("check"))
+}
+
 fn build(options: &[&str]) -> Command {
     let mut build = cargo(&["build", "--quiet", "--package", "belay-cost"]);
     build.args(options);

@@ -15,7 +15,7 @@ const HELP: &str = "\
 cargo xtask <command>
 
   test                 everything CI runs: format, clippy, tests, docs, interop, conformance,
-                       features, planted bugs, soak, limits
+                       features, planted bugs, soak, costs, limits
   fuzz [--seconds N]   libFuzzer on every target in fuzz/, N seconds each (default 30)
   conformance          the official conformance suite, against conformance/baseline.txt
   cost                 allocations, locks, tasks and instructions for one call, beside the floor

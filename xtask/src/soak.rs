@@ -30,7 +30,7 @@ pub(crate) fn planted_bugs() -> Result<(), String> {
     let folder = target("planted");
     let mut build = build();
     build
-        .env("RUSTFLAGS", "--cfg belay_planted")
+        .env("RUSTFLAGS", step::PLANTED)
         .env("CARGO_TARGET_DIR", &folder);
     step::run("belay and the soak, with planted bugs", &mut build)?;
     for bug in PLANTED {

@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+/// How planted bugs are built, and what counts the cost of a call: one build for both.
+pub(crate) const PLANTED: &str = "--cfg belay_planted --cfg belay_counted";
+
 /// The repository's root.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::step::{self, cargo, output, target};
-use crate::{conformance, interop, rules, soak};
+use crate::{conformance, cost, interop, rules, soak};
 
 pub(crate) fn run() -> Result<(), String> {
     step::run("format", &mut cargo(&["fmt", "--all", "--check"]))?;
@@ -35,6 +35,7 @@ pub(crate) fn run() -> Result<(), String> {
     planted_bugs()?;
     soak::run(&["--seconds", "60"])?;
     soak::planted_bugs()?;
+    cost::check()?;
     dependencies("belay-protocol", &[], 20)?;
     // With the program itself that makes 68; 16 of them are what seals the state of rounds.
     let minimal = ["--no-default-features", "--features", "server,stdio"];
@@ -118,7 +119,7 @@ fn planted_bugs() -> Result<(), String> {
         let mut test = cargo(&["test"]);
         test.args(target_of_test)
             .args(["--", "--nocapture", "every_planted_bug_is_caught"])
-            .env("RUSTFLAGS", "--cfg belay_planted")
+            .env("RUSTFLAGS", step::PLANTED)
             .env("CARGO_TARGET_DIR", target("planted"));
         step::run(step, &mut test)?;
     }

@@ -37,6 +37,13 @@ pub struct Ledger {
     pub strays_on_closed_exchanges: u64,
 }
 
+impl Ledger {
+    /// Counts requests of the peer's that have begun, and are in no book yet.
+    pub fn add_in_flight(&mut self, requests: u64) {
+        self.requests.started += requests;
+    }
+}
+
 /// The books of two connections are one book.
 impl AddAssign<&Self> for Ledger {
     fn add_assign(&mut self, other: &Self) {

@@ -57,7 +57,7 @@ impl Link {
 
     /// Acts upon everything that has happened. Only the driver calls this. Gives how things are then.
     pub(crate) fn dispatch(self: &Arc<Self>, app: &Arc<dyn App>) -> Turned {
-        let _ = self.app.get_or_init(|| app.clone());
+        let _ = self.app.get_or_init(|| Arc::downgrade(app));
         let mut acts = Acts::default();
         let mut any = false;
         loop {
@@ -78,7 +78,7 @@ impl Link {
 
     /// One turn, under one lock: takes in what became of handlers, and takes out what has happened.
     fn turn(self: &Arc<Self>, acts: &mut Acts) -> Turned {
-        let mut ended = std::mem::take(&mut self.work.lock().ended);
+        let mut ended = self.take_ended();
         acts.any_ended = !ended.is_empty();
         let (turned, waker) = {
             let mut state = self.lock();

@@ -217,6 +217,7 @@ impl State {
             admitted,
         };
         self.running.insert(key, running);
+        link.stats.handler_began();
         Some(context)
     }
 
@@ -259,6 +260,7 @@ impl State {
             None => self.engine.handler_gone(now, key),
         }
         let running = ended.gone.then(|| self.running.remove(&key)).flatten()?;
+        link.stats.handler_ended();
         if let Some(told) = running.told {
             link.stats.stopped(told.elapsed());
         }

@@ -111,9 +111,14 @@ where
 
     /// Writes what can be written and reads what can be read, in turn, so that neither starves the
     /// other.
-    pub(super) fn poll_move(&mut self, cx: &mut Context<'_>, link: &Link) -> Poll<Moved> {
-        let reads_first = std::mem::take(&mut self.wrote);
-        if reads_first && let Poll::Ready(moved) = self.poll_input(cx, link) {
+    pub(super) fn poll_move(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: &Link,
+        reads: bool,
+    ) -> Poll<Moved> {
+        let reads_first = std::mem::take(&mut self.wrote) && reads;
+        if reads_first && let Poll::Ready(moved) = self.poll_input(cx) {
             return Poll::Ready(moved);
         }
         match self.poll_write(cx, link) {
@@ -128,14 +133,14 @@ where
             }
             Poll::Pending => {}
         }
-        match reads_first {
-            true => Poll::Pending,
-            false => self.poll_input(cx, link),
+        match reads && !reads_first {
+            true => self.poll_input(cx),
+            false => Poll::Pending,
         }
     }
 
-    fn poll_input(&mut self, cx: &mut Context<'_>, link: &Link) -> Poll<Moved> {
-        if self.input == Input::Ended || !link.lock().engine.wants_input() {
+    fn poll_input(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
+        if self.input == Input::Ended {
             return Poll::Pending;
         }
         // What was read before comes before what is read now, and before the end of the input.

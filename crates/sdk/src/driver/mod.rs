@@ -23,7 +23,7 @@ mod watchdog;
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use belay_protocol::engine::{
@@ -86,12 +86,14 @@ pub(crate) struct Link {
     deferred: AtomicBool,
     /// Handlers that wait to be run, and what became of those that ran.
     work: Mutex<Work>,
+    /// Something is there of those that ran.
+    has_ended: AtomicBool,
     /// Handlers are first polled by whoever turns the link.
     runs_inline: bool,
     /// There is one runner for as long as there is a connection.
     keeps_runner: bool,
-    /// What is served, once there is a driver.
-    app: OnceLock<Arc<dyn App>>,
+    /// What is served, once there is a driver. It may know this link.
+    app: OnceLock<Weak<dyn App>>,
     /// Something was written or withdrawn, so there may be room for more; or somebody who waits for
     /// room should stop.
     room: Notify,
@@ -197,7 +199,7 @@ impl Link {
         let peer = surroundings.peer.unwrap_or_else(|| own_peer(&config));
         // A pipe waits, and what is said on it is bounded by the engine.
         let weighs_output = config.role() == Role::Server && config.wire != Wire::Pipe;
-        let keeps_runner = config.role() == Role::Server && config.wire == Wire::Pipe;
+        let keeps_runner = config.role() == Role::Server;
         Arc::new(Self {
             state: Mutex::new(State {
                 engine: Engine::new(config),
@@ -213,6 +215,7 @@ impl Link {
             wake: Notify::new(),
             deferred: AtomicBool::new(false),
             work: Mutex::default(),
+            has_ended: AtomicBool::new(false),
             runs_inline: surroundings.runs_inline,
             keeps_runner,
             app: OnceLock::new(),

@@ -7,7 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use belay_protocol::engine::{Closing, ExchangeId, Loss, LossKind, Transmit, Waiting, Wire};
+#[cfg(all(feature = "http", feature = "server"))]
+use belay_protocol::engine::Ledger;
+use belay_protocol::engine::{
+    Closing, Engine, ExchangeId, Loss, LossKind, Time, Transmit, Waiting, Wire,
+};
 use belay_protocol::jsonrpc::{DecodeError, Message};
 use bytes::Bytes;
 
@@ -146,6 +150,22 @@ impl Link {
         self.carried(exchange, carrier)
     }
 
+    /// The peer has opened an exchange, and said all that it will on it: this message.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) fn posted(self: &Arc<Self>, message: Result<Message, DecodeError>) -> Carried {
+        let (exchange, carrier) = {
+            let mut state = self.lock();
+            let now = self.now();
+            let exchange = state.engine.handle_exchange_opened();
+            let (carrier, _) = state.carry(exchange);
+            self.take_message(&mut state.engine, now, exchange, message);
+            state.engine.handle_input_ended(now, exchange);
+            state.route();
+            (exchange, carrier)
+        };
+        self.carried(exchange, carrier)
+    }
+
     /// Carries the link's own exchange from now on: its GET stream, or all of a pipe.
     pub(crate) fn carry_link(self: &Arc<Self>) -> Carried {
         let (carrier, before) = self.lock().carry(ExchangeId::LINK);
@@ -188,6 +208,7 @@ impl Link {
             exchange,
             carrier,
             begun: false,
+            done: false,
         }
     }
 
@@ -197,7 +218,17 @@ impl Link {
     }
 
     fn deliver_on(&self, exchange: ExchangeId, message: Result<Message, DecodeError>) {
-        self.tell(|engine, now| match message {
+        self.tell(|engine, now| self.take_message(engine, now, exchange, message));
+    }
+
+    fn take_message(
+        &self,
+        engine: &mut Engine,
+        now: Time,
+        exchange: ExchangeId,
+        message: Result<Message, DecodeError>,
+    ) {
+        match message {
             Ok(message) => {
                 if self.weighs_output {
                     engine.set_answer_room(FREE + self.peer.room(Pool::Bytes));
@@ -208,7 +239,7 @@ impl Link {
                 tracing::debug!(%error, "a message was malformed (smallest-scope)");
                 engine.handle_malformed(now, exchange, &error);
             }
-        });
+        }
     }
 
     /// Takes the first frame that waits on an exchange: from now on it counts as written.
@@ -276,6 +307,17 @@ pub(crate) struct Carried {
     exchange: ExchangeId,
     carrier: u64,
     begun: bool,
+    /// All of it is over, and nothing is kept of it.
+    done: bool,
+}
+
+/// The only thing that was said on an exchange.
+#[cfg(all(feature = "http", feature = "server"))]
+pub(crate) struct Last {
+    pub(crate) waiting: Waiting,
+    pub(crate) frame: Bytes,
+    /// What the link did, if nothing goes on there any more.
+    pub(crate) ledger: Option<Ledger>,
 }
 
 impl Carried {
@@ -364,6 +406,34 @@ impl Carried {
         frame
     }
 
+    /// Takes what waits, if that is all that will be said: then it is over.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) fn take_last(&mut self) -> Option<Last> {
+        let mut state = self.link.lock();
+        let state = &mut *state;
+        if state.is_over(self).is_some() {
+            return None;
+        }
+        let waiting = state.engine.first_waiting(self.exchange)?;
+        if !matches!(waiting, Waiting::Answer { .. } | Waiting::Refusal { .. }) {
+            return None;
+        }
+        let now = self.link.now();
+        let frame = state.engine.begin_write(now, self.exchange)?;
+        state.engine.handle_write_done(now, self.exchange);
+        state.route();
+        if !state.engine.is_open(self.exchange) {
+            state.ports.remove(&self.exchange);
+            self.done = true;
+        }
+        let quiet = state.engine.is_quiet() && state.running.is_empty();
+        Some(Last {
+            waiting,
+            frame,
+            ledger: quiet.then(|| state.engine.ledger().clone()),
+        })
+    }
+
     /// Does something, unless somebody else carries it now.
     fn while_carried<T>(&self, act: impl FnOnce(&Link) -> T) -> Option<T> {
         // Whoever takes over does so before they look, so that a look is enough.
@@ -404,6 +474,9 @@ impl Carried {
 
 impl Drop for Carried {
     fn drop(&mut self) {
+        if self.done {
+            return;
+        }
         let waker = {
             let mut state = self.link.lock();
             let state = &mut *state;

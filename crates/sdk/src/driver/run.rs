@@ -83,6 +83,9 @@ where
     let mut timer = Box::pin(sleep_until(Instant::now()));
     loop {
         let turned = link.dispatch(&app);
+        // What was read is run before more is read, so that it does not pile up (**bounded**). If it
+        // cannot be run because a handler does not yield, somebody else does so.
+        let reads = turned.wants_input && !link.has_waiting();
         if turned.closed {
             io.finish(LAST_MOMENT).await;
             link.end_runner();
@@ -103,7 +106,7 @@ where
             () = &mut timer, if deadline.is_some() => {
                 link.tell(|engine, now| engine.handle_timeout(now));
             }
-            moved = poll_fn(|cx| io.poll_move(cx, &link)) => match moved {
+            moved = poll_fn(|cx| io.poll_move(cx, &link, reads)) => match moved {
                 Moved::Read => link.take_in(&mut io),
                 Moved::Wrote => {}
                 Moved::InputEnded => {

@@ -15,7 +15,8 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use belay_protocol::engine::RequestKey;
@@ -39,6 +40,8 @@ pub(super) struct Work {
     idle: Option<Waker>,
     /// There is a runner in charge.
     has_runner: bool,
+    /// It polls a handler at this moment.
+    polls: bool,
     /// Nobody drives the link any more.
     pub(super) abandoned: bool,
 }
@@ -59,6 +62,11 @@ impl Work {
     pub(super) fn shrink(&mut self) {
         self.waiting.shrink_to_fit();
         self.ended.shrink_to_fit();
+        if let Some(idle) = self.idle.take() {
+            self.runner += 1;
+            self.has_runner = false;
+            idle.wake();
+        }
     }
 }
 
@@ -80,9 +88,12 @@ impl Link {
         if self.runs_inline {
             for context in started.drain(..) {
                 if let Some(ended) = self.poll_first(app, context) {
-                    self.work.lock().ended.push(ended);
+                    let dropped = self.lock().handler_ended(self, ended);
+                    drop(dropped);
                 }
             }
+            // Whoever calls this looks again.
+            self.deferred.store(false, Ordering::SeqCst);
             return;
         }
         let idle = {
@@ -112,14 +123,18 @@ impl Link {
     /// A handler does not yield: whoever waits behind it gets another runner, and the driver, which may
     /// have been left to the thread that it holds up, is woken from here.
     pub(super) fn relieve(self: &Arc<Self>) {
-        let app = {
+        let is_replaced = {
             let mut work = self.work.lock();
-            work.idle = None;
-            work.runner += 1;
-            work.has_runner = !work.waiting.is_empty();
-            work.has_runner.then(|| self.app.get().cloned()).flatten()
+            // Else it is a handler with a task of its own.
+            let polls = std::mem::take(&mut work.polls);
+            if polls {
+                work.runner += 1;
+                work.has_runner = !work.waiting.is_empty();
+            }
+            polls && work.has_runner
         };
-        if let Some(app) = app {
+        let app = self.app.get().and_then(Weak::upgrade);
+        if let Some(app) = app.filter(|_| is_replaced) {
             self.spawn_runner(app);
         }
         self.wake.notify_one();
@@ -143,18 +158,19 @@ impl Link {
         cx: &mut TaskContext<'_>,
     ) -> Poll<()> {
         let mut ended = None;
+        // Whoever drives the link reads on when nothing waits to be run any more.
         let mut any = false;
         for _ in 0..AT_ONCE {
             let next = {
                 let mut work = self.work.lock();
-                any |= ended.is_some();
-                work.ended.extend(ended.take());
+                self.put_ended(&mut work, ended.take());
                 if work.abandoned || work.runner != number {
                     drop(work);
                     self.woken_later(any);
                     return Poll::Ready(());
                 }
                 let next = work.waiting.pop_front();
+                work.polls = next.is_some();
                 if next.is_none() && self.keeps_runner {
                     work.idle = Some(cx.waker().clone());
                 } else if next.is_none() {
@@ -170,9 +186,15 @@ impl Link {
                 };
             };
             ended = self.poll_first(app, context);
+            any = true;
         }
-        any |= ended.is_some();
-        self.work.lock().ended.extend(ended);
+        {
+            let mut work = self.work.lock();
+            self.put_ended(&mut work, ended);
+            if work.runner == number {
+                work.polls = false;
+            }
+        }
         self.woken_later(any);
         cx.waker().wake_by_ref();
         Poll::Pending
@@ -181,9 +203,7 @@ impl Link {
     /// Wakes the driver if there is something for it. Not before a handler was polled: the driver might
     /// be left to the thread that the handler holds up.
     fn woken_later(&self, any: bool) {
-        let deferred = self
-            .deferred
-            .swap(false, std::sync::atomic::Ordering::SeqCst);
+        let deferred = self.deferred.swap(false, Ordering::SeqCst);
         if any || deferred {
             self.wake.notify_one();
         }
@@ -244,6 +264,11 @@ impl Link {
         }
     }
 
+    /// Whether a handler waits to be run for the first time.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.work.lock().waiting.is_empty()
+    }
+
     /// Leaves it to the driver, or sees to it itself if there is none.
     pub(super) fn handler_ended(&self, ended: Ended) {
         let mut work = self.work.lock();
@@ -252,9 +277,24 @@ impl Link {
             let dropped = self.lock().handler_ended(self, ended);
             return drop(dropped);
         }
-        work.ended.push(ended);
+        self.put_ended(&mut work, Some(ended));
         drop(work);
         self.wake_driver();
+    }
+
+    fn put_ended(&self, work: &mut Work, ended: Option<Ended>) {
+        if let Some(ended) = ended {
+            work.ended.push(ended);
+            self.has_ended.store(true, Ordering::Release);
+        }
+    }
+
+    /// What became of handlers since the last turn.
+    pub(super) fn take_ended(&self) -> Vec<Ended> {
+        match self.has_ended.swap(false, Ordering::Acquire) {
+            true => std::mem::take(&mut self.work.lock().ended),
+            false => Vec::new(),
+        }
     }
 }
 

@@ -28,9 +28,25 @@ pub(crate) struct Stats {
     took_in_all: AtomicU64,
     /// Handlers that were dropped and are still there: they block, or never yield.
     overrun: AtomicUsize,
+    /// All handlers that exist.
+    handlers: AtomicUsize,
 }
 
 impl Stats {
+    pub(super) fn handler_began(&self) {
+        self.handlers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn handler_ended(&self) {
+        self.handlers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How many handlers exist, on all connections.
+    #[cfg(feature = "server")]
+    pub(crate) fn handlers(&self) -> usize {
+        self.handlers.load(Ordering::Relaxed)
+    }
+
     /// A handler is told to stop.
     pub(super) fn stopping(&self, cause: &StopCause) {
         let at = match cause {

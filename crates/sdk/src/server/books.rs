@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use belay_protocol::engine::{Ledger, Shutdown};
 use tokio::runtime::Handle;
@@ -30,6 +31,10 @@ pub struct Books {
 struct Inner {
     stats: Arc<Stats>,
     links: Mutex<Links>,
+    /// Requests on links that are not entered here, because they may be over at once.
+    unentered: AtomicU64,
+    /// Everything is about to end. Set under the lock.
+    closing: AtomicBool,
     /// Told when the last link is over.
     empty: Notify,
 }
@@ -38,7 +43,6 @@ struct Inner {
 struct Links {
     open: HashMap<usize, Open>,
     past: Ledger,
-    closing: bool,
 }
 
 struct Open {
@@ -54,17 +58,16 @@ impl Books {
     pub fn ledger(&self) -> Ledger {
         let links = self.links();
         let mut ledger = links.past.clone();
+        ledger.add_in_flight(self.inner.unentered.load(Ordering::SeqCst));
         for open in links.open.values() {
             ledger += &open.link.ledger();
         }
         ledger
     }
 
-    /// How many handlers exist on connections that are open: running, or being stopped.
+    /// How many handlers exist: running, or being stopped.
     pub fn handlers(&self) -> usize {
-        let links = self.links();
-        let open = links.open.values();
-        open.map(|open| open.link.handlers()).sum()
+        self.inner.stats.handlers()
     }
 
     /// All links that are open.
@@ -113,6 +116,11 @@ impl Books {
 
     /// A link begins. It is over when what is given back is dropped.
     pub(crate) fn enter(&self, link: &Arc<Link>) -> Entry {
+        self.enter_late(link, None)
+    }
+
+    /// The same for one on which a request has begun.
+    pub(crate) fn enter_late(&self, link: &Arc<Link>, unentered: Option<Unentered>) -> Entry {
         let closing = {
             let mut links = self.links();
             let open = Open {
@@ -121,7 +129,8 @@ impl Books {
                 standing: None,
             };
             links.open.insert(address(link), open);
-            links.closing
+            drop(unentered);
+            self.is_closing()
         };
         // It has come while everybody else was told.
         if closing {
@@ -135,14 +144,21 @@ impl Books {
 
     /// Whether everything is about to end.
     pub(crate) fn is_closing(&self) -> bool {
-        self.links().closing
+        self.inner.closing.load(Ordering::SeqCst)
+    }
+
+    /// A request begins on a link that is entered only if the request is not over at once.
+    #[cfg(feature = "http")]
+    pub(crate) fn begin_unentered(&self) -> Unentered {
+        self.inner.unentered.fetch_add(1, Ordering::SeqCst);
+        Unentered(self.clone())
     }
 
     /// Begins to end everything, or ends the time for it.
     pub(crate) fn end(&self, how: Shutdown) {
         let open: Vec<Arc<Link>> = {
-            let mut links = self.links();
-            links.closing = true;
+            let links = self.links();
+            self.inner.closing.store(true, Ordering::SeqCst);
             let open = links.open.values();
             open.map(|open| open.link.clone()).collect()
         };
@@ -169,6 +185,27 @@ impl fmt::Debug for Books {
         f.debug_struct("Books")
             .field("requests", &self.ledger().requests)
             .finish_non_exhaustive()
+    }
+}
+
+/// A request on a link that is not in the books.
+pub(crate) struct Unentered(Books);
+
+#[cfg(feature = "http")]
+impl Unentered {
+    /// It is over, and so is its link, which has done this.
+    pub(crate) fn over(self, ledger: &Ledger) {
+        let books = self.0.clone();
+        let mut links = books.links();
+        links.past += ledger;
+        // Under the lock, so that nobody finds it twice, or not at all.
+        drop(self);
+    }
+}
+
+impl Drop for Unentered {
+    fn drop(&mut self) {
+        self.0.inner.unentered.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

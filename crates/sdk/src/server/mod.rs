@@ -38,11 +38,13 @@ use belay_protocol::types::{
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::context::Context;
-use crate::driver::{Answer, App, BoxFuture, Ends, Link, Notified, Payload, launch, pass_on};
+use crate::driver::{
+    Answer, App, BoxFuture, Ends, Link, Notified, Payload, Surroundings, launch, pass_on,
+};
 
 pub use books::Books;
 #[cfg(feature = "http")]
-pub(crate) use books::Entry;
+pub(crate) use books::{Entry, Unentered};
 pub use caching::{CacheHint, Caching};
 pub use completion::Typed;
 pub use failure::Failure;
@@ -309,7 +311,11 @@ impl Server {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let link = Link::new(self.config(Wire::Pipe));
+        let surroundings = Surroundings {
+            stats: self.books.stats(),
+            ..Surroundings::default()
+        };
+        let link = Link::within(self.config(Wire::Pipe), surroundings);
         let ends = Ends {
             reader,
             writer,

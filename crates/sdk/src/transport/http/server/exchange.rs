@@ -7,8 +7,9 @@
 //!              └── whoever waits hangs up: the handler is stopped
 //! ```
 //!
-//! Whoever waits for the answer turns the link by the way. Only when there is more to come, or
-//! something is left to be stopped, a task of its own does.
+//! Whoever waits for the answer turns the link by the way. A handler that answers at once costs nothing
+//! more: neither a timer, nor a place in the server's books while it runs. Only when there is more to
+//! come, or something is left to be stopped, a task of its own turns the link.
 
 use std::future::{pending, poll_fn};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use belay_protocol::engine::Closing;
 use belay_protocol::jsonrpc::{DecodeError, Message};
 use belay_protocol::types::Era;
+use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 
@@ -24,7 +26,7 @@ use super::body::{Body, Events};
 use super::refusal::{self, Refusal};
 use super::shared::Shared;
 use crate::driver::{Carried, Driven, Link, Turn, Until, turn};
-use crate::server::Entry;
+use crate::server::{Entry, Unentered};
 use crate::sync::count_task;
 
 /// Serves one message by itself.
@@ -34,10 +36,24 @@ pub(super) async fn serve(
     era: Era,
     message: Result<Message, DecodeError>,
 ) -> Response<Body> {
-    let post = Post::new(shared, &link);
-    let mut carried = link.exchange_opened();
-    carried.deliver(message);
-    carried.input_ended();
+    // In the legacy era handlers find what their client wants in the books.
+    let entered = (era == Era::Legacy).then(|| Post::new(shared, &link, None));
+    let is_request = matches!(message, Ok(Message::Request(_)));
+    let unentered = (entered.is_none() && is_request).then(|| shared.books.begin_unentered());
+    let mut carried = link.posted(message);
+    link.dispatch(&shared.app);
+    // Most are answered by now, and nothing is left of them.
+    if let Some(last) = carried.take_last() {
+        match (&last.ledger, unentered) {
+            (Some(ledger), Some(unentered)) => unentered.over(ledger),
+            (_, unentered) => {
+                drop(entered.unwrap_or_else(|| Post::new(shared, &link, unentered)));
+            }
+        }
+        let frame = carried.weighed(last.frame);
+        return respond(frame, refusal::status(era, last.waiting));
+    }
+    let post = entered.unwrap_or_else(|| Post::new(shared, &link, unentered));
     let turning = async {
         turn(&link, &shared.app, Until::Idle).await;
         pending().await
@@ -80,12 +96,16 @@ pub(super) fn answer(carried: &mut Carried, status: StatusCode) -> Option<Respon
     let frame = carried.take()?;
     let frame = carried.weighed(frame);
     carried.written();
+    Some(respond(frame, status))
+}
+
+fn respond(frame: Bytes, status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::full(frame));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, headers::JSON);
     headers.extend(refusal::retry_after(status));
-    Some(response)
+    response
 }
 
 /// There was nothing to say.
@@ -129,10 +149,10 @@ struct Rest {
 }
 
 impl Post {
-    fn new(shared: &Arc<Shared>, link: &Arc<Link>) -> Self {
+    fn new(shared: &Arc<Shared>, link: &Arc<Link>, unentered: Option<Unentered>) -> Self {
         let rest = Rest {
             driven: Driven(link.clone()),
-            _entry: shared.books.enter(link),
+            _entry: shared.books.enter_late(link, unentered),
         };
         Self {
             shared: shared.clone(),

@@ -142,11 +142,12 @@ impl HttpService {
             return refusal.into();
         }
         // However little each of them takes, there are only so many.
-        let Some(place) = self.caller(&parts).peer.take(Pool::Requests, 1) else {
+        let caller = self.caller(&parts);
+        let Some(place) = caller.peer.take(Pool::Requests, 1) else {
             let problem = "overloaded: too many requests are open; send it again later";
             return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem).into();
         };
-        let mut response = match self.route(&parts, body).await {
+        let mut response = match self.route(&parts, body, &caller).await {
             Ok(response) => response,
             Err(refusal) => refusal.into(),
         }
@@ -158,7 +159,12 @@ impl HttpService {
         response
     }
 
-    async fn route<B>(&self, parts: &Parts, body: B) -> Result<Response<Body>, Refusal>
+    async fn route<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        caller: &Caller,
+    ) -> Result<Response<Body>, Refusal>
     where
         B: http_body::Body,
         B::Data: Buf,
@@ -178,21 +184,21 @@ impl HttpService {
             }
         }
         if options.sse && path.ends_with(event_stream::STREAM) {
-            return self.event_stream(parts);
+            return self.event_stream(parts, caller);
         }
         if options.sse && path.ends_with(event_stream::MESSAGES) {
-            return self.message(parts, body).await;
+            return self.message(parts, body, caller).await;
         }
         if options.path.as_deref().is_some_and(|served| served != path) {
             return Err(nothing_at(path));
         }
         match parts.method {
-            Method::POST => self.post(parts, body).await,
+            Method::POST => self.post(parts, body, caller).await,
             Method::GET => {
                 self.check_sessions()?;
                 door::check_stream_accept(&parts.headers)?;
                 let session = self.session(parts)?;
-                session.listen(self.shared(), &self.caller(parts), &parts.headers)
+                session.listen(self.shared(), caller, &parts.headers)
             }
             Method::DELETE => {
                 self.check_sessions()?;
@@ -216,17 +222,22 @@ impl HttpService {
     }
 
     /// GET of 2024-11-05.
-    fn event_stream(&self, parts: &Parts) -> Result<Response<Body>, Refusal> {
+    fn event_stream(&self, parts: &Parts, caller: &Caller) -> Result<Response<Body>, Refusal> {
         if parts.method != Method::GET {
             return Err(Refusal::method_not_allowed("GET"));
         }
         door::check_stream_accept(&parts.headers)?;
         self.shared().check_open()?;
-        event_stream::open(self.shared(), &self.caller(parts))
+        event_stream::open(self.shared(), caller)
     }
 
     /// POST of 2024-11-05.
-    async fn message<B>(&self, parts: &Parts, body: B) -> Result<Response<Body>, Refusal>
+    async fn message<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        caller: &Caller,
+    ) -> Result<Response<Body>, Refusal>
     where
         B: http_body::Body,
         B::Data: Buf,
@@ -234,8 +245,7 @@ impl HttpService {
         if parts.method != Method::POST {
             return Err(Refusal::method_not_allowed("POST"));
         }
-        let caller = self.caller(parts);
-        let body = self.body(&caller, &parts.headers, body).await?;
+        let body = self.body(caller, &parts.headers, body).await?;
         event_stream::post(self.shared(), parts, &body).await
     }
 
@@ -289,7 +299,12 @@ impl HttpService {
         self.shared().sessions.find(&parts.headers, principal)
     }
 
-    async fn post<B>(&self, parts: &Parts, body: B) -> Result<Response<Body>, Refusal>
+    async fn post<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        caller: &Caller,
+    ) -> Result<Response<Body>, Refusal>
     where
         B: http_body::Body,
         B::Data: Buf,
@@ -297,8 +312,7 @@ impl HttpService {
         let (shared, headers) = (self.shared(), &parts.headers);
         door::check_accept(headers)?;
         let options = &shared.options;
-        let caller = self.caller(parts);
-        let body = self.body(&caller, headers, body).await?;
+        let body = self.body(caller, headers, body).await?;
         if jsonrpc::is_batch(&body) {
             return self.batch(parts, &body).await;
         }
@@ -314,12 +328,12 @@ impl HttpService {
         match Kind::of(headers, &message, &said) {
             Kind::Modern => {
                 check_modern(shared.tools(), headers, &message, &said)?;
-                let link = shared.modern_link(&caller);
+                let link = shared.modern_link(caller);
                 Ok(exchange::serve(shared, link, Era::Modern, message).await)
             }
             Kind::Initialize if !options.sessionless => {
                 check_version(headers)?;
-                session::open(shared, &caller, message).await
+                session::open(shared, caller, message).await
             }
             Kind::Session if !options.sessionless => {
                 let session = self.session(parts)?;
@@ -329,14 +343,14 @@ impl HttpService {
                 let version = check_version(headers)?;
                 let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
                 let link = match is_initialize(&message) {
-                    true => shared.modern_link(&caller),
-                    false => shared.lone_link(version, &caller),
+                    true => shared.modern_link(caller),
+                    false => shared.lone_link(version, caller),
                 };
                 Ok(exchange::serve(shared, link, Era::Legacy, message).await)
             }
             // An engine that knows of no handshake tells requests what they lack.
             _ if matches!(message, Ok(Message::Request(_)) | Err(_)) => {
-                let link = shared.modern_link(&caller);
+                let link = shared.modern_link(caller);
                 Ok(exchange::serve(shared, link, Era::Modern, message).await)
             }
             _ => {
