@@ -59,16 +59,12 @@ impl Link {
     pub(crate) fn dispatch(self: &Arc<Self>, app: &Arc<dyn App>) -> Turned {
         let _ = self.app.get_or_init(|| Arc::downgrade(app));
         let mut acts = Acts::default();
-        let mut any = false;
         loop {
             let turned = self.turn(&mut acts);
             if acts.are_none() {
-                if any {
-                    self.room.notify_waiters();
-                }
+                self.room.notify_waiters();
                 return turned;
             }
-            any = true;
             for act in acts.others.drain(..) {
                 self.act(app, act);
             }

@@ -221,10 +221,13 @@ impl Link {
                 gone,
             });
         }
-        let mut handler = Handler::new(app, context);
         // The task polls it again at once, so nothing that wakes this one is missed.
         let mut nobody = TaskContext::from_waker(Waker::noop());
-        let first = watchdog::polled(self, || Pin::new(&mut handler).poll(&mut nobody));
+        let (handler, first) = watchdog::polled(self, || {
+            let mut handler = Handler::new(app, context);
+            let first = Pin::new(&mut handler).poll(&mut nobody);
+            (handler, first)
+        });
         match first {
             Poll::Ready(answer) => {
                 let gone = presence.leave();

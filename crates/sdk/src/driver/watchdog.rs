@@ -78,11 +78,22 @@ pub(super) fn polled<T>(link: &Arc<Link>, poll: impl FnOnce() -> T) -> T {
     SLOT.with(|slot| {
         let slot = slot.get_or_init(register);
         let before = POLLED.replace(slot.enter(link));
-        let polled = poll();
-        slot.leave();
-        POLLED.set(before);
-        polled
+        let _polling = Polling { slot, before };
+        poll()
     })
+}
+
+/// A handler is being polled, until this is dropped: even if something panics.
+struct Polling<'a> {
+    slot: &'a Slot,
+    before: usize,
+}
+
+impl Drop for Polling<'_> {
+    fn drop(&mut self) {
+        self.slot.leave();
+        POLLED.set(self.before);
+    }
 }
 
 fn register() -> Arc<Slot> {
