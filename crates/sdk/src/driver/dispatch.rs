@@ -66,7 +66,7 @@ impl Link {
                 return turned;
             }
             for act in acts.others.drain(..) {
-                self.act(app, act);
+                self.act(Some(app), act);
             }
             self.run(app, &mut acts.started);
         }
@@ -102,15 +102,19 @@ impl Link {
         turned
     }
 
-    fn act(&self, app: &Arc<dyn App>, act: Act) {
+    /// Without an application, what the peer has told goes nowhere.
+    fn act(&self, app: Option<&Arc<dyn App>>, act: Act) {
         match act {
+            Act::Progress(..) | Act::Notice(..) | Act::Notified(_) if app.is_none() => {}
             // Nobody is there if the call was dropped; that is an end, too.
             Act::Opened(connecting, how) => _ = connecting.send(how),
             Act::Ended(waiter, outcome) => _ = waiter.done.send(outcome),
             Act::Progress(told, params) => told.tell(params),
             Act::Notice(told, notification) => _ = fenced("on_notice", || told(notification)),
             Act::Notified(notification) => {
-                _ = fenced("on_notification", || app.notified(notification));
+                if let Some(app) = app {
+                    fenced("on_notification", || app.notified(notification));
+                }
             }
             Act::Fire(context, cause) => self.fire(&context, cause),
             Act::Abort(task, given_back) => {
@@ -133,19 +137,7 @@ impl Link {
         let mut acts = Acts::default();
         self.turn(&mut acts);
         for act in acts.others {
-            match act {
-                Act::Progress(..) | Act::Notice(..) | Act::Notified(_) => {}
-                Act::Opened(connecting, how) => _ = connecting.send(how),
-                Act::Ended(waiter, outcome) => _ = waiter.done.send(outcome),
-                Act::Fire(context, cause) => self.fire(&context, cause),
-                Act::Abort(task, given_back) => {
-                    drop(given_back);
-                    if let Some(task) = task {
-                        task.abort();
-                    }
-                }
-                Act::Closed(cause) => self.say_closed(cause),
-            }
+            self.act(None, act);
         }
         let (waiters, connecting, aborted) = {
             let mut state = self.lock();

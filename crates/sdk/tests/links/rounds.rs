@@ -279,6 +279,32 @@ async fn once_is_once() {
     assert_eq!(charged.load(Ordering::SeqCst), 1);
 }
 
+/// A task that outlives its handler, and asks for the first time when that is done, gets no answer; but
+/// it does not wait for one either.
+#[tokio::test]
+async fn whoever_asks_after_the_end_is_told_at_once() {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let tell = Arc::new(std::sync::Mutex::new(Some(tell)));
+    let tool = Tool::new("late", move |cx: Context, (): ()| {
+        let tell = tell.lock().unwrap().take();
+        async move {
+            tokio::spawn(async move {
+                until("the handler is done", || {
+                    cx.ledger().requests.in_flight() == 0
+                })
+                .await;
+                let asked = cx.elicit::<Name>("Who?").await;
+                let _ = tell.unwrap().send(asked.is_err());
+            });
+            "done"
+        }
+    });
+    let mut desk = Desk::new(&Server::new("test", "1").tool(tool));
+    assert_eq!(text(&desk.call(json!({ "name": "late" })).await), "done");
+    let told = tokio::time::timeout(Duration::from_secs(10), told).await;
+    assert!(told.expect("it does not hang").unwrap(), "nobody answers");
+}
+
 /// Others may compute while somebody asks: each is told apart by where it runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_that_compute_do_not_keep_others_from_asking() {

@@ -65,6 +65,30 @@ fn a_duplicate_id_is_refused_and_the_first_is_untouched() {
     assert!(matches!(desk.events()[0], Event::Stop { request, .. } if request == key));
 }
 
+/// Many requests are found by an index, few by a look at each: it makes no difference.
+#[test]
+fn ids_are_found_among_many_requests_as_among_few() {
+    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
+    let keys: Vec<RequestKey> = (0..100).map(|id| desk.start(&id.to_string())).collect();
+    for id in [0, 31, 32, 33, 99] {
+        desk.hear(&tool_call(&id.to_string()));
+        assert!(desk.events().is_empty(), "{id} is in use");
+    }
+    desk.hear(&cancel_of("50"));
+    assert!(matches!(desk.events()[0], Event::Stop { request, .. } if request == keys[50]));
+    desk.hear(&cancel_of("50"));
+    assert_eq!(desk.engine.ledger().stray_cancels, 1, "it is over");
+    let again = desk.start("50");
+    desk.hear(&cancel_of("50"));
+    assert!(matches!(desk.events()[0], Event::Stop { request, .. } if request == again));
+    for id in (0..100).filter(|id| *id != 50) {
+        desk.hear(&cancel_of(&id.to_string()));
+    }
+    assert_eq!(desk.engine.ledger().requests.in_flight(), 0);
+    desk.events();
+    desk.start("0");
+}
+
 #[test]
 fn the_string_seven_is_another_id() {
     let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
