@@ -30,7 +30,7 @@ enum Admission {
     CancelledEarly,
 }
 
-impl Engine {
+impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// A request from the peer. It begins here, or is refused here.
     pub(super) fn handle_request(&mut self, now: Time, exchange: ExchangeId, request: Request) {
         if self.must_not_answer() {

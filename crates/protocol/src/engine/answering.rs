@@ -29,20 +29,26 @@ use super::{
     StopCause, Time, frame,
 };
 
-impl Engine {
+impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// A handler has come to its end with an answer. It is written, unless nobody waits for it any
-    /// more: then it goes nowhere (**silence**).
-    pub fn respond(&mut self, now: Time, key: RequestKey, answer: Result<RawJson, ErrorObject>) {
-        self.handler_ended(key);
+    /// more: then it goes nowhere (**silence**). Gives what was kept for the handler.
+    pub fn respond(
+        &mut self,
+        now: Time,
+        key: RequestKey,
+        answer: Result<RawJson, ErrorObject>,
+    ) -> Option<H> {
+        let kept = self.handler_ended(key);
         if self.speaking(key).is_some() {
             self.answer(now, key, &answer);
         }
         self.settle(now);
+        kept
     }
 
     /// The same for a result that was written as its frame, by the id that the request came with.
-    pub fn respond_with(&mut self, now: Time, key: RequestKey, result: ResultFrame) {
-        self.handler_ended(key);
+    pub fn respond_with(&mut self, now: Time, key: RequestKey, result: ResultFrame) -> Option<H> {
+        let kept = self.handler_ended(key);
         if self.speaking(key).is_some() {
             match self.check_length(result.result_len()) {
                 Err(error) => self.answer(now, key, &Err(error)),
@@ -50,21 +56,25 @@ impl Engine {
             }
         }
         self.settle(now);
+        kept
     }
 
     /// A handler is gone without an answer: it was dropped, or it panicked. If somebody still waits
-    /// for it they get an internal error without any detail (**panic-fence**).
-    pub fn handler_gone(&mut self, now: Time, key: RequestKey) {
-        self.handler_ended(key);
+    /// for it they get an internal error without any detail (**panic-fence**). Gives what was kept for
+    /// the handler.
+    pub fn handler_gone(&mut self, now: Time, key: RequestKey) -> Option<H> {
+        let kept = self.handler_ended(key);
         if let Some(Stage::Running) = self.requests.serving(key).map(|serving| serving.stage) {
             if planted(Bug::PanicAnswersNobody) {
                 self.end_serving(now, key, End::Refused);
-                return self.settle(now);
+                self.settle(now);
+                return kept;
             }
             let error = ErrorObject::new(error_code::INTERNAL_ERROR, "internal error");
             self.answer(now, key, &Err(error));
         }
         self.settle(now);
+        kept
     }
 
     /// Tells how far a request has come, if it wanted to know. What does not grow, or comes after

@@ -25,7 +25,7 @@ use super::{
     Time, Wire, frame,
 };
 
-impl Engine {
+impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// Makes a call. Its one end comes as an [`Event::Ended`], unless it is over before it began:
     /// then it is returned here, and no event follows.
     pub fn request(&mut self, now: Time, ask: Ask) -> Result<CallId, Outcome> {
@@ -117,6 +117,7 @@ impl Engine {
         }
         let due = clocks.next();
         let began = self.requests.begin_call(Call {
+            caller: C::default(),
             kind,
             exchange,
             serves: ask.serves,
@@ -144,15 +145,19 @@ impl Engine {
     }
 
     /// Ends a call: the one place where that happens. `None` if it is over already.
-    pub(super) fn end_call(&mut self, now: Time, id: CallId, outcome: Outcome) -> Option<Call> {
-        let call = self.requests.end_call(id, outcome.end())?;
+    pub(super) fn end_call(&mut self, now: Time, id: CallId, outcome: Outcome) -> Option<Call<C>> {
+        let mut call = self.requests.end_call(id, outcome.end())?;
         if !planted(Bug::EntryKeptAfterItsEnd) {
             self.timers.reset(Timer::Call(id), call.clocks.next(), None);
         }
         match call.kind {
             Kind::Initialize | Kind::Probe => self.opening_ended(now, id, outcome),
             Kind::Ordinary | Kind::Listen => {
-                self.events.push_back(Event::Ended { call: id, outcome });
+                self.events.push_back(Event::Ended {
+                    call: id,
+                    outcome,
+                    caller: std::mem::take(&mut call.caller),
+                });
             }
         }
         Some(call)
@@ -192,7 +197,7 @@ impl Engine {
         }
     }
 
-    fn announce(&mut self, now: Time, id: CallId, call: &Call, reason: &str) {
+    fn announce(&mut self, now: Time, id: CallId, call: &Call<C>, reason: &str) {
         let (role, wire) = (self.config.role(), self.config.wire);
         let how = match rules::announcement(role, wire, call.era, call.kind) {
             Announcement::None if planted(Bug::InitializeCancelled) => Announcement::Notification,

@@ -57,7 +57,7 @@ impl EarlyCancels {
     }
 }
 
-impl Engine {
+impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// `notifications/cancelled`. Unknown, finished, duplicate and malformed ones are ignored: no
     /// reply, one counter (**strays-are-quiet**).
     pub(super) fn handle_cancelled(

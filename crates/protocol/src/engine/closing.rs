@@ -91,7 +91,7 @@ impl ClosingState {
     }
 }
 
-impl Engine {
+impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// Closes the link from this side. [`Event::Closed`] follows, soon.
     pub fn shutdown(&mut self, now: Time, how: Shutdown) {
         let cause = LossKind::ClosedByUs.into();
@@ -106,6 +106,15 @@ impl Engine {
             _ => {}
         }
         self.settle(now);
+    }
+
+    /// Nobody drives the link any more. It is closed at once, and no handler is waited for.
+    pub fn abandon(&mut self, now: Time) {
+        self.handle_link_lost(now, LossKind::ClosedByUs.into());
+        if self.closing.phase == Phase::Stopping {
+            self.begin_flushing(now);
+            self.settle(now);
+        }
     }
 
     /// Whoever wrote our input is gone. Its end is not reached while answers pile up and nothing is

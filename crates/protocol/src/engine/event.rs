@@ -86,7 +86,7 @@ impl Ask {
 /// What the application should know.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Event {
+pub enum Event<C = ()> {
     /// The conversation is open. Clients only.
     Connected(Connected),
     /// The conversation could not be opened. Clients only.
@@ -97,6 +97,8 @@ pub enum Event {
         call: CallId,
         /// How.
         outcome: Outcome,
+        /// What was kept for it.
+        caller: C,
     },
     /// A call of ours has come further.
     Progress {
@@ -104,12 +106,16 @@ pub enum Event {
         call: CallId,
         /// How far.
         params: ProgressParams,
+        /// What is kept for it.
+        caller: C,
     },
     /// The peer has told something.
     Notification {
         /// The call of ours that it belongs to: where each call has an exchange of its own, the one
         /// it came on; else the listen that it names.
         about: Option<CallId>,
+        /// What is kept for that call.
+        caller: Option<C>,
         /// What.
         notification: Notification,
     },
@@ -216,7 +222,7 @@ impl fmt::Display for StopCause {
 
 /// What the transport should do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Transmit {
+pub enum Transmit<X = ()> {
     /// There is something to write on this exchange: see
     /// [`Engine::queued`](super::Engine::queued). If it is not open yet, it is ours to open.
     Write(ExchangeId),
@@ -226,6 +232,8 @@ pub enum Transmit {
         exchange: ExchangeId,
         /// In which way.
         how: Closing,
+        /// What was kept for it.
+        kept: X,
     },
 }
 

@@ -9,7 +9,9 @@ use super::{CallId, Engine, RequestKey, Time};
 
 /// One exchange.
 #[derive(Clone, Debug)]
-pub(super) struct Exchange {
+pub(super) struct Exchange<X = ()> {
+    /// What the application keeps for it.
+    pub(super) kept: X,
     pub(super) purpose: Purpose,
     pub(super) queue: Queue,
     /// Requests of the peer's that came on it and are not over.
@@ -110,9 +112,10 @@ pub(super) enum Abandoned {
     Unspoken,
 }
 
-impl Exchange {
+impl<X: Default> Exchange<X> {
     pub(super) fn new(purpose: Purpose) -> Self {
         Self {
+            kept: X::default(),
             purpose,
             queue: Queue::default(),
             unanswered: 0,

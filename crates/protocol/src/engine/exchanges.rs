@@ -6,15 +6,15 @@ use super::exchange::{Exchange, Sums};
 use super::table::Table;
 
 #[derive(Clone, Debug)]
-pub(super) struct Exchanges {
-    table: Table<ExchangeId, Exchange>,
+pub(super) struct Exchanges<X> {
+    table: Table<ExchangeId, Exchange<X>>,
     /// What waits on all of them, as each was when it was settled last.
     sums: Sums,
     /// Those that may have changed since.
     touched: Vec<ExchangeId>,
 }
 
-impl Exchanges {
+impl<X> Exchanges<X> {
     pub(super) fn with_capacity(capacity: usize) -> Self {
         Self {
             table: Table::with_capacity(capacity),
@@ -23,18 +23,18 @@ impl Exchanges {
         }
     }
 
-    pub(super) fn insert(&mut self, id: ExchangeId, mut exchange: Exchange) {
+    pub(super) fn insert(&mut self, id: ExchangeId, mut exchange: Exchange<X>) {
         exchange.touched = true;
         self.touched.push(id);
         self.table.insert(id, exchange);
     }
 
-    pub(super) fn get(&self, id: ExchangeId) -> Option<&Exchange> {
+    pub(super) fn get(&self, id: ExchangeId) -> Option<&Exchange<X>> {
         self.table.get(id)
     }
 
     /// From now on it counts as touched.
-    pub(super) fn get_mut(&mut self, id: ExchangeId) -> Option<&mut Exchange> {
+    pub(super) fn get_mut(&mut self, id: ExchangeId) -> Option<&mut Exchange<X>> {
         let exchange = self.table.get_mut(id)?;
         if !std::mem::replace(&mut exchange.touched, true) {
             self.touched.push(id);
@@ -42,17 +42,22 @@ impl Exchanges {
         Some(exchange)
     }
 
-    pub(super) fn remove(&mut self, id: ExchangeId) -> Option<Exchange> {
+    /// What the application keeps for one: none of the engine's business, so it is not touched.
+    pub(super) fn kept_mut(&mut self, id: ExchangeId) -> Option<&mut X> {
+        self.table.get_mut(id).map(|exchange| &mut exchange.kept)
+    }
+
+    pub(super) fn remove(&mut self, id: ExchangeId) -> Option<Exchange<X>> {
         let exchange = self.table.remove(id)?;
         self.sums -= exchange.settled;
         Some(exchange)
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (ExchangeId, &Exchange)> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (ExchangeId, &Exchange<X>)> {
         self.table.iter()
     }
 
-    pub(super) fn keys_where(&self, matches: impl Fn(&Exchange) -> bool) -> Vec<ExchangeId> {
+    pub(super) fn keys_where(&self, matches: impl Fn(&Exchange<X>) -> bool) -> Vec<ExchangeId> {
         self.table.keys_where(matches)
     }
 

@@ -22,7 +22,7 @@ use super::deadline::Timer;
 use super::table::Table;
 use super::{Engine, Event, RequestKey, StopCause, Time};
 
-impl Engine {
+impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// Fires a handler's token, and drops the handler: at once if it is a plain one, after its
     /// grace if it wants to clean up. A shutdown caps that grace.
     pub(super) fn stop_handler(&mut self, now: Time, key: RequestKey, cause: StopCause) {
@@ -70,17 +70,28 @@ impl Engine {
             .change(key, |handler| handler.is_blocking = true);
     }
 
-    /// It does not exist any more.
-    pub(super) fn handler_ended(&mut self, key: RequestKey) {
-        if let Some(handler) = self.handlers.gone(key) {
-            self.timers.reset(Timer::Handler(key), handler.due(), None);
+    /// Whether a thread of a handler goes on when that comes to its end: then the handler exists until
+    /// [`Engine::handler_gone`] is called without this.
+    pub fn handler_lingers(&mut self, key: RequestKey, lingers: bool) {
+        if let Some(handler) = self.handlers.get_mut(key) {
+            handler.lingers = lingers;
         }
+    }
+
+    /// It has come to its end, and does not exist any more unless it lingers. Gives what was kept for it.
+    pub(super) fn handler_ended(&mut self, key: RequestKey) -> Option<H> {
+        if self.handlers.get_mut(key)?.lingers {
+            return None;
+        }
+        let handler = self.handlers.gone(key)?;
+        self.timers.reset(Timer::Handler(key), handler.due(), None);
+        Some(handler.kept)
     }
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Handlers {
-    table: Table<RequestKey, Handler>,
+pub(super) struct Handlers<H> {
+    table: Table<RequestKey, Handler<H>>,
     listens: usize,
     /// Blocking ones that were dropped, and whose threads go on.
     left: usize,
@@ -88,10 +99,14 @@ pub(super) struct Handlers {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Handler {
+pub(super) struct Handler<H> {
+    /// What the application keeps for it.
+    pub(super) kept: H,
     is_listen: bool,
     /// It runs on a thread, and is not gone when it is dropped.
     is_blocking: bool,
+    /// A thread of it goes on after its answer.
+    lingers: bool,
     /// How long it may clean up; `None` for a plain one, which is dropped at its next await.
     pub(super) grace: Option<Duration>,
     pub(super) state: HandlerState,
@@ -104,7 +119,7 @@ pub(super) enum HandlerState {
     Aborted,
 }
 
-impl Handler {
+impl<H> Handler<H> {
     fn is_left(&self) -> bool {
         self.is_blocking && self.is_aborted()
     }
@@ -121,7 +136,7 @@ impl Handler {
     }
 }
 
-impl Handlers {
+impl<H: Default> Handlers<H> {
     /// Gives back the memory that is not needed now.
     pub(super) fn shrink(&mut self) {
         self.table.shrink();
@@ -141,8 +156,10 @@ impl Handlers {
         self.table.insert(
             key,
             Handler {
+                kept: H::default(),
                 is_listen,
                 is_blocking: false,
+                lingers: false,
                 grace: None,
                 state: HandlerState::Running,
             },
@@ -150,7 +167,7 @@ impl Handlers {
     }
 
     /// It does not exist any more.
-    pub(super) fn gone(&mut self, key: RequestKey) -> Option<Handler> {
+    pub(super) fn gone(&mut self, key: RequestKey) -> Option<Handler<H>> {
         let handler = self.table.remove(key)?;
         self.listens -= usize::from(handler.is_listen);
         self.left -= usize::from(handler.is_left());
@@ -159,7 +176,11 @@ impl Handlers {
     }
 
     /// Changes one in a way that counts.
-    fn change<T>(&mut self, key: RequestKey, change: impl FnOnce(&mut Handler) -> T) -> Option<T> {
+    fn change<T>(
+        &mut self,
+        key: RequestKey,
+        change: impl FnOnce(&mut Handler<H>) -> T,
+    ) -> Option<T> {
         let handler = self.table.get_mut(key)?;
         self.left -= usize::from(handler.is_left());
         self.aborted -= usize::from(handler.is_aborted());
@@ -169,7 +190,7 @@ impl Handlers {
         Some(changed)
     }
 
-    pub(super) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Handler> {
+    pub(super) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Handler<H>> {
         self.table.get_mut(key)
     }
 
@@ -203,7 +224,7 @@ impl Handlers {
     }
 
     #[cfg(test)]
-    pub(super) fn iter(&self) -> impl Iterator<Item = (RequestKey, &Handler)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (RequestKey, &Handler<H>)> {
         self.table.iter()
     }
 }

@@ -92,7 +92,7 @@ impl Handshake {
     }
 }
 
-impl Engine {
+impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// Opens the conversation. Clients only; [`Event::Connected`] or [`Event::ConnectFailed`]
     /// follows. Until then no other call can be made.
     ///

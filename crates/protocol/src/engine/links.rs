@@ -12,7 +12,7 @@ use super::requests::Delivery;
 use super::rules::{self, Disconnect};
 use super::{Closing, Engine, ExchangeId, Loss, LossKind, RequestKey, StopCause, Time, Transmit};
 
-impl Engine {
+impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// The peer has opened an exchange: a POST has come in. HTTP servers only.
     ///
     /// A GET stream is not opened but resumed: it is [`ExchangeId::LINK`], which is always there.
@@ -78,7 +78,7 @@ impl Engine {
                 self.forget_exchange(exchange);
             }
             Some(Purpose::Lane) => {
-                self.lose_lane(now, exchange);
+                self.lose_lane(now, exchange, None);
             }
             Some(Purpose::Abandoned(_)) => {
                 self.abandon_requests_on(now, exchange);
@@ -132,18 +132,23 @@ impl Engine {
 
     /// Closes an exchange: the transport is told, and nothing is kept of it.
     pub(super) fn close_exchange(&mut self, exchange: ExchangeId, how: Closing) {
-        if exchange != ExchangeId::LINK && self.forget_exchange(exchange) {
-            self.transmits.push_back(Transmit::Close { exchange, how });
+        if exchange != ExchangeId::LINK
+            && let Some(kept) = self.forget_exchange(exchange)
+        {
+            self.transmits.push_back(Transmit::Close {
+                exchange,
+                how,
+                kept,
+            });
         }
     }
 
-    fn forget_exchange(&mut self, exchange: ExchangeId) -> bool {
-        let known = self.exchanges.remove(exchange);
-        if let Some(known) = &known {
-            self.timers
-                .reset(Timer::Exchange(exchange), known.timer, None);
-        }
-        known.is_some()
+    /// Nothing is kept of an exchange. Whoever carries it knows: it has said so.
+    fn forget_exchange(&mut self, exchange: ExchangeId) -> Option<X> {
+        let known = self.exchanges.remove(exchange)?;
+        self.timers
+            .reset(Timer::Exchange(exchange), known.timer, None);
+        Some(known.kept)
     }
 
     pub(super) fn set_timer(&mut self, exchange: ExchangeId, until: Option<Time>) {
@@ -193,7 +198,7 @@ impl Engine {
                 }
             }
         }
-        let waits = |known: &Exchange| known.unanswered > 0;
+        let waits = |known: &Exchange<X>| known.unanswered > 0;
         if !self.exchanges.get(exchange).is_some_and(waits) {
             self.forget_exchange(exchange);
         }
@@ -212,9 +217,7 @@ impl Engine {
                 self.close_exchange(exchange, Closing::Silent);
             }
             Some(Purpose::Lane) => {
-                let how = Closing::Abandoned;
-                self.transmits.push_back(Transmit::Close { exchange, how });
-                self.lose_lane(now, exchange);
+                self.lose_lane(now, exchange, Some(Closing::Abandoned));
             }
             Some(Purpose::Abandoned(Abandoned::Unannounced { until, .. })) if now < until => {
                 self.post_cancel(exchange);
@@ -227,8 +230,9 @@ impl Engine {
         }
     }
 
-    /// A lane is gone, and with it the answers that waited on it.
-    fn lose_lane(&mut self, now: Time, lane: ExchangeId) {
+    /// A lane is gone, and with it the answers that waited on it. The transport is told `how`, unless it
+    /// said so itself.
+    fn lose_lane(&mut self, now: Time, lane: ExchangeId, how: Option<Closing>) {
         let known = self.exchanges.get(lane);
         let waiting = known.into_iter().flat_map(|known| known.queue.waiting());
         let unanswered: Vec<RequestKey> = waiting
@@ -237,7 +241,7 @@ impl Engine {
                 _ => None,
             })
             .collect();
-        self.lane_over(now, lane);
+        self.lane_over(now, lane, how);
         for key in unanswered {
             self.stop(now, key, StopCause::Lost);
         }
@@ -325,7 +329,7 @@ impl Engine {
     /// The answer to a call that was given up has come before its cancel went out: now there is
     /// nothing to cancel (**announce-once**).
     pub(super) fn drop_announcement(&mut self, now: Time, answered: &RequestId) {
-        let waits = |known: &Exchange| match &known.purpose {
+        let waits = |known: &Exchange<X>| match &known.purpose {
             Purpose::Abandoned(Abandoned::Unannounced { cancel, .. }) => {
                 matches!(cancel.owner, Owner::Cancel(call) if call.request_id() == *answered)
             }
@@ -338,9 +342,12 @@ impl Engine {
     }
 
     /// A lane is over. If it carried a cancel, the request that it named can go now, too.
-    fn lane_over(&mut self, now: Time, lane: ExchangeId) {
+    fn lane_over(&mut self, now: Time, lane: ExchangeId, how: Option<Closing>) {
         let named = self.exchanges.get(lane).and_then(|lane| lane.cancels);
-        self.forget_exchange(lane);
+        match how {
+            Some(how) => self.close_exchange(lane, how),
+            None => drop(self.forget_exchange(lane)),
+        }
         let announced = Purpose::Abandoned(Abandoned::Announced(lane));
         if let Some(named) = named
             && self
@@ -363,9 +370,7 @@ impl Engine {
             };
             match known.purpose {
                 Purpose::Lane if known.queue.is_empty() => {
-                    let how = Closing::Finished;
-                    self.transmits.push_back(Transmit::Close { exchange, how });
-                    self.lane_over(now, exchange);
+                    self.lane_over(now, exchange, Some(Closing::Finished));
                 }
                 Purpose::Theirs { read, closing }
                     if read && known.unanswered == 0 && known.queue.is_empty() =>

@@ -124,32 +124,47 @@ use handshake::Handshake;
 use requests::{Delivery, Requests, Stage};
 
 /// The life of every request on one link. See the [module](self) for how to drive it.
+///
+/// What the application keeps for a request or an exchange, it keeps in the engine's own tables: so it
+/// is there for exactly as long as that is, and no second table can disagree. `C` belongs to a call of
+/// ours ([`Engine::call_mut`]), `H` to a handler ([`Engine::handler_mut`]), `X` to an exchange
+/// ([`Engine::exchange_mut`]). Each begins as its default, and is given back at the end.
 #[derive(Clone, Debug)]
-pub struct Engine {
+pub struct Engine<C = (), H = (), X = ()> {
     config: Arc<Config>,
     handshake: Handshake,
     standing_meta: Option<StandingMeta>,
     introduction: Option<RawJson>,
-    requests: Requests,
-    handlers: Handlers,
-    exchanges: Exchanges,
+    requests: Requests<C>,
+    handlers: Handlers<H>,
+    exchanges: Exchanges<X>,
     last_exchange: u64,
     early_cancels: EarlyCancels,
     /// A cancel may overtake its request on the way to this peer.
     peer_remembers_cancels: bool,
     closing: ClosingState,
     timers: Timers,
-    events: VecDeque<Event>,
-    transmits: VecDeque<Transmit>,
+    events: VecDeque<Event<C>>,
+    transmits: VecDeque<Transmit<X>>,
     /// How long an answer may be that the engine gives by itself.
     answer_room: usize,
 }
 
 impl Engine {
-    /// A new one.
+    /// A new one that keeps nothing for the application.
     ///
     /// Many engines can share what they were told: a server on HTTP has one for each POST.
     pub fn new(config: impl Into<Arc<Config>>) -> Self {
+        Self::carrying(config)
+    }
+
+    /// What keeping a frame takes besides its bytes.
+    pub const FRAME_OVERHEAD: usize = 128;
+}
+
+impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
+    /// A new one that keeps something of the application's for each call, handler and exchange.
+    pub fn carrying(config: impl Into<Arc<Config>>) -> Self {
         let config = config.into();
         // The link, and what most engines on HTTP have besides: one POST.
         let mut exchanges = Exchanges::with_capacity(2);
@@ -202,8 +217,10 @@ impl Engine {
                 _ => {
                     let listen = || self.listen_of(&notification);
                     let about = self.call_on(exchange).or_else(listen);
+                    let call = about.and_then(|about| self.requests.call(about));
                     let event = Event::Notification {
                         about,
+                        caller: call.map(|call| call.caller.clone()),
                         notification,
                     };
                     self.events.push_back(event);
@@ -282,7 +299,7 @@ impl Engine {
     }
 
     /// What the application should know next.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<Event<C>> {
         while let Some(event) = self.events.pop_front() {
             let Event::Request(incoming) = &event else {
                 return Some(event);
@@ -318,7 +335,7 @@ impl Engine {
     }
 
     /// What the transport should do next.
-    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+    pub fn poll_transmit(&mut self) -> Option<Transmit<X>> {
         loop {
             let transmit = self.transmits.pop_front()?;
             let Transmit::Write(exchange) = transmit else {
@@ -327,7 +344,7 @@ impl Engine {
             if let Some(known) = self.exchanges.get_mut(exchange) {
                 known.noticed = false;
                 if known.queue.waiting().next().is_some() {
-                    return Some(transmit);
+                    return Some(Transmit::Write(exchange));
                 }
             }
         }
@@ -356,6 +373,23 @@ impl Engine {
             && self.handlers.are_all_aborted()
             // The one that is always there.
             && self.exchanges.len() == 1
+    }
+
+    /// What the application keeps for a call of ours that has not ended.
+    pub fn call_mut(&mut self, call: CallId) -> Option<&mut C> {
+        self.requests.call_mut(call).map(|call| &mut call.caller)
+    }
+
+    /// What the application keeps for a handler that exists.
+    pub fn handler_mut(&mut self, request: RequestKey) -> Option<&mut H> {
+        self.handlers
+            .get_mut(request)
+            .map(|handler| &mut handler.kept)
+    }
+
+    /// What the application keeps for an exchange that is open.
+    pub fn exchange_mut(&mut self, exchange: ExchangeId) -> Option<&mut X> {
+        self.exchanges.kept_mut(exchange)
     }
 
     /// How the other side introduced itself in the handshake: to a server the parameters of

@@ -14,7 +14,7 @@ use super::{
     CallId, Closing, Engine, ExchangeId, Rejection, RequestKey, Sent, Time, Transmit, Waiting, Wire,
 };
 
-impl Engine {
+impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// The frames that wait to be written on this exchange, in order. None of them has begun.
     ///
     /// A frame that was not touched stays here, and may be gone the next time: its request was given
@@ -235,9 +235,6 @@ impl Engine {
         let exchange = self.exchanges.get(self.served_exchange(serves));
         exchange.map_or(0, |exchange| exchange.queue.sums().output_bytes())
     }
-
-    /// What keeping a frame takes besides its bytes.
-    pub const FRAME_OVERHEAD: usize = 128;
 
     fn queued_bytes(&self, exchange: ExchangeId) -> usize {
         let exchange = self.exchanges.get(exchange);

@@ -13,7 +13,7 @@ use super::{
     CallId, Clock, Closing, Engine, Event, ExchangeId, Outcome, Role, Sent, Time, Violation,
 };
 
-impl Engine {
+impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// An answer from the peer. Late, duplicate and unknown ones change nothing but a counter
     /// (**late-is-inert**).
     pub(super) fn handle_response(&mut self, now: Time, exchange: ExchangeId, response: Response) {
@@ -135,7 +135,12 @@ impl Engine {
         call.clocks.progress(now);
         let after = call.clocks.next();
         self.timers.reset(Timer::Call(id), before, after);
-        self.events.push_back(Event::Progress { call: id, params });
+        let (call, caller) = (id, call.caller.clone());
+        self.events.push_back(Event::Progress {
+            call,
+            params,
+            caller,
+        });
     }
 
     /// A clock of a call is due.

@@ -15,8 +15,8 @@ use super::{CallId, End, ExchangeId, Ledger, RequestKey, Sent, Time};
 
 /// Every request that has begun and has not ended.
 #[derive(Clone, Debug)]
-pub(super) struct Requests {
-    calls: Table<CallId, Call>,
+pub(super) struct Requests<C> {
+    calls: Table<CallId, Call<C>>,
     serving: Table<RequestKey, Serving>,
     ids: Ids,
     last_call: i64,
@@ -26,7 +26,9 @@ pub(super) struct Requests {
 
 /// A request of ours, from the moment it is asked for to its end.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct Call<C = ()> {
+    /// What the application keeps for it: who waits.
+    pub(super) caller: C,
     pub(super) kind: Kind,
     /// Where it is written.
     pub(super) exchange: ExchangeId,
@@ -138,7 +140,7 @@ impl Serving {
     }
 }
 
-impl Requests {
+impl<C> Requests<C> {
     pub(super) fn new() -> Self {
         Self {
             calls: Table::new(),
@@ -155,7 +157,7 @@ impl Requests {
         CallId(self.last_call + 1)
     }
 
-    pub(super) fn begin_call(&mut self, call: Call) -> CallId {
+    pub(super) fn begin_call(&mut self, call: Call<C>) -> CallId {
         let id = self.next_call();
         self.last_call = id.0;
         self.ledger.calls.begin();
@@ -166,7 +168,7 @@ impl Requests {
         id
     }
 
-    pub(super) fn end_call(&mut self, id: CallId, end: End) -> Option<Call> {
+    pub(super) fn end_call(&mut self, id: CallId, end: End) -> Option<Call<C>> {
         let call = self.calls.remove(id)?;
         if let Some(parent) = call.serves.and_then(|parent| self.serving.get_mut(parent)) {
             parent.children.retain(|child| *child != id);
@@ -205,11 +207,11 @@ impl Requests {
         self.ledger.requests.end(end);
     }
 
-    pub(super) fn call(&self, id: CallId) -> Option<&Call> {
+    pub(super) fn call(&self, id: CallId) -> Option<&Call<C>> {
         self.calls.get(id)
     }
 
-    pub(super) fn call_mut(&mut self, id: CallId) -> Option<&mut Call> {
+    pub(super) fn call_mut(&mut self, id: CallId) -> Option<&mut Call<C>> {
         self.calls.get_mut(id)
     }
 
@@ -219,11 +221,11 @@ impl Requests {
         self.serving.shrink();
     }
 
-    pub(super) fn calls(&self) -> &Table<CallId, Call> {
+    pub(super) fn calls(&self) -> &Table<CallId, Call<C>> {
         &self.calls
     }
 
-    pub(super) fn calls_mut(&mut self) -> impl Iterator<Item = (CallId, &mut Call)> {
+    pub(super) fn calls_mut(&mut self) -> impl Iterator<Item = (CallId, &mut Call<C>)> {
         self.calls.iter_mut()
     }
 

@@ -7,35 +7,34 @@ use std::task::{Context, Poll, ready};
 
 use belay_protocol::engine::{Ask, CallId, Outcome, Sent};
 use belay_protocol::jsonrpc::RequestId;
-use tokio::sync::oneshot;
 
 use super::Canceller;
-use crate::driver::{Link, Told};
+use crate::driver::{Link, Told, Waiter};
 
 /// A request on its way. Dropping it gives it up (**drop-announces**).
 pub(crate) struct Attempt {
     link: Arc<Link>,
+    waiter: Arc<Waiter>,
     state: State,
     canceller: Canceller,
 }
 
 enum State {
-    Waiting {
-        id: CallId,
-        end: oneshot::Receiver<Outcome>,
-    },
+    Waiting(CallId),
     Over(Option<Outcome>),
 }
 
 impl Attempt {
     pub(crate) fn begin(link: Arc<Link>, ask: Ask, told: Told, canceller: &Canceller) -> Self {
-        let state = match canceller.begin(&link, ask, told) {
-            Ok((id, end)) => State::Waiting { id, end },
+        let waiter = Waiter::new(told);
+        let state = match canceller.begin(&link, ask, &waiter) {
+            Ok(id) => State::Waiting(id),
             Err(outcome) => State::Over(Some(outcome)),
         };
         let canceller = canceller.clone();
         Self {
             link,
+            waiter,
             state,
             canceller,
         }
@@ -44,7 +43,7 @@ impl Attempt {
     /// The id on the wire; `None` if it was over before it began.
     pub(crate) fn id(&self) -> Option<RequestId> {
         match &self.state {
-            State::Waiting { id, .. } => Some(id.request_id()),
+            State::Waiting(id) => Some(id.request_id()),
             State::Over(_) => None,
         }
     }
@@ -66,11 +65,10 @@ impl Future for Attempt {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         let outcome = match &mut self.state {
-            State::Over(outcome) => outcome.take(),
-            State::Waiting { end, .. } => ready!(Pin::new(end).poll(cx)).ok(),
+            State::Over(outcome) => outcome.take().expect("polled again after its end"),
+            State::Waiting(_) => ready!(self.waiter.poll_end(cx)),
         };
         self.state = State::Over(None);
-        let outcome = outcome.unwrap_or_else(|| self.link.lost());
         self.canceller.ended(&outcome);
         Poll::Ready(outcome)
     }
@@ -78,9 +76,10 @@ impl Future for Attempt {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        if let State::Waiting { id, .. } = &self.state {
+        if let State::Waiting(id) = &self.state {
+            self.waiter.give_up();
             self.canceller.given_up();
-            self.link.forget(*id);
+            self.link.cancel(*id, None);
         }
     }
 }

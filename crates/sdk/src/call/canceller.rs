@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use belay_protocol::engine::{Ask, By, CallId, Outcome, Sent};
 use belay_protocol::jsonrpc::RequestId;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
-use crate::driver::{Link, Reason, Told};
+use crate::driver::{Link, Reason, Waiter};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Cancels a call from elsewhere. The call then ends as cancelled by its caller.
@@ -74,13 +74,12 @@ impl Canceller {
         &self,
         link: &Arc<Link>,
         ask: Ask,
-        mut told: Told,
-    ) -> Result<(CallId, oneshot::Receiver<Outcome>), Outcome> {
+        waiter: &Arc<Waiter>,
+    ) -> Result<CallId, Outcome> {
         let mut state = self.lock();
         state.look();
-        // If it does not begin, the callbacks are dropped after the lock: they are not ours.
-        let begun = link.begin(ask, &mut told, state.cancelled.as_ref())?;
-        state.current = Some((link.clone(), begun.0));
+        let begun = link.begin(ask, waiter, state.cancelled.as_ref())?;
+        state.current = Some((link.clone(), begun));
         state.open = state.cancelled.is_none();
         Ok(begun)
     }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use belay_protocol::engine::{
-    Connected, Engine, Event, Loss, LossKind, Outcome, RequestKey, StopCause, Time,
-};
+use belay_protocol::engine::{Connected, Event, Loss, Outcome, StopCause, Time};
 use belay_protocol::jsonrpc::Notification;
 #[cfg(all(feature = "http", feature = "server"))]
 use belay_protocol::jsonrpc::{DecodeError, Message};
@@ -17,7 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::handlers::{Admitted, App, Presence, Running, fenced};
-use super::{Closed, Link, OnNotice, State, ToldProgress, Waiter};
+use super::{Closed, Engine, Link, State, Waiter};
 use crate::context::Context;
 
 impl Link {
@@ -108,9 +106,13 @@ impl Link {
             Act::Progress(..) | Act::Notice(..) | Act::Notified(_) if app.is_none() => {}
             // Nobody is there if the call was dropped; that is an end, too.
             Act::Opened(connecting, how) => _ = connecting.send(how),
-            Act::Ended(waiter, outcome) => _ = waiter.done.send(outcome),
-            Act::Progress(told, params) => told.tell(params),
-            Act::Notice(told, notification) => _ = fenced("on_notice", || told(notification)),
+            Act::Ended(waiter, outcome) => waiter.ended(outcome),
+            Act::Progress(waiter, params) => waiter.tell_progress(params),
+            Act::Notice(waiter, notification) => {
+                if let Some(told) = waiter.notice() {
+                    fenced("on_notice", || told(notification));
+                }
+            }
             Act::Notified(notification) => {
                 if let Some(app) = app {
                     fenced("on_notification", || app.notified(notification));
@@ -132,37 +134,19 @@ impl Link {
     pub(super) fn abandon(self: &Arc<Self>) {
         let waiting = self.work.lock().abandon();
         // If it is closed already, this changes nothing.
-        let cause = LossKind::ClosedByUs.into();
-        self.lock().engine.handle_link_lost(self.now(), cause);
+        self.lock().engine.abandon(self.now());
         let mut acts = Acts::default();
         self.turn(&mut acts);
         for act in acts.others {
             self.act(None, act);
         }
-        let (waiters, connecting, aborted) = {
-            let mut state = self.lock();
-            let state = &mut *state;
-            let running: Vec<RequestKey> = state.running.keys().copied().collect();
-            // Nobody is left to end their grace.
-            let aborted = running
-                .into_iter()
-                .filter_map(|key| state.aborts(self, key));
-            let aborted: Vec<_> = aborted.collect();
-            (
-                std::mem::take(&mut state.waiters),
-                state.connecting.take(),
-                aborted,
-            )
-        };
-        for task in aborted.into_iter().filter_map(|(task, _)| task) {
-            task.abort();
-        }
         // What never ran is gone.
         for context in waiting.into_iter().chain(acts.started) {
             drop(Presence::new(context));
         }
-        // Dropping what they wait on wakes them.
-        drop((waiters, connecting));
+        let connecting = self.lock().connecting.take();
+        // Dropping what it waits on wakes it.
+        drop(connecting);
         self.say_closed(self.closed_because());
         self.room.notify_waiters();
     }
@@ -208,9 +192,9 @@ enum Act {
         oneshot::Sender<Result<Connected, Outcome>>,
         Result<Connected, Outcome>,
     ),
-    Ended(Waiter, Outcome),
-    Progress(Arc<ToldProgress>, ProgressParams),
-    Notice(OnNotice, Notification),
+    Ended(Arc<Waiter>, Outcome),
+    Progress(Arc<Waiter>, ProgressParams),
+    Notice(Arc<Waiter>, Notification),
     Notified(Notification),
     Fire(Context, StopCause),
     Abort(Option<AbortHandle>, Admitted),
@@ -219,29 +203,25 @@ enum Act {
 
 impl State {
     /// Who is told of an event.
-    fn resolve(&mut self, link: &Arc<Link>, event: Event, acts: &mut Acts) {
+    fn resolve(&mut self, link: &Arc<Link>, event: Event<Option<Arc<Waiter>>>, acts: &mut Acts) {
         let act = match event {
             Event::Connected(connected) => self.opened(Ok(connected)),
             Event::ConnectFailed(outcome) => self.opened(Err(outcome)),
-            Event::Ended { call, outcome } => {
-                let waiter = self.waiters.remove(&call);
-                waiter.map(|waiter| Act::Ended(waiter, outcome))
-            }
-            Event::Progress { call, params } => {
-                let waiter = self.waiters.get(&call);
-                let told = waiter.and_then(|waiter| waiter.progress.clone());
-                told.map(|told| Act::Progress(told, params))
+            Event::Ended {
+                caller, outcome, ..
+            } => caller.map(|waiter| Act::Ended(waiter, outcome)),
+            Event::Progress { caller, params, .. } => {
+                let caller = caller.filter(|waiter| waiter.wants_progress());
+                caller.map(|waiter| Act::Progress(waiter, params))
             }
             Event::Notification {
-                about,
+                caller,
                 notification,
-            } => {
-                let waiter = about.and_then(|call| self.waiters.get(&call));
-                Some(match waiter.and_then(|waiter| waiter.notice.clone()) {
-                    Some(told) => Act::Notice(told, notification),
-                    None => Act::Notified(notification),
-                })
-            }
+                ..
+            } => Some(match caller.flatten() {
+                Some(waiter) if waiter.notice().is_some() => Act::Notice(waiter, notification),
+                _ => Act::Notified(notification),
+            }),
             Event::Request(incoming) => {
                 let now = link.now();
                 acts.started.extend(self.admit(link, now, incoming));

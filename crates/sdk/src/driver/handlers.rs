@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::runner::Ended;
-use super::{Link, Permit, Pool, State, StopToken};
+use super::{Engine, Link, Permit, Pool, State, StopToken};
 use crate::context::Context;
 use crate::sync::Mutex;
 
@@ -152,7 +152,7 @@ impl Presence {
         let _ = self.context.handling().thread.set(Mutex::new(Some(thread)));
         let mut state = link.lock();
         state.engine.handler_blocks(key);
-        if let Some(running) = state.running.get_mut(&key) {
+        if let Some(running) = running(&mut state.engine, key) {
             running.blocks = true;
         }
         true
@@ -192,6 +192,11 @@ impl Drop for Presence {
     }
 }
 
+/// What is kept for a handler that exists.
+pub(super) fn running(engine: &mut Engine, key: RequestKey) -> Option<&mut Running> {
+    engine.handler_mut(key)?.as_mut()
+}
+
 impl State {
     /// A handler is to start, if one more may run.
     pub(super) fn admit(
@@ -216,14 +221,16 @@ impl State {
             blocks: false,
             admitted,
         };
-        self.running.insert(key, running);
+        if let Some(kept) = self.engine.handler_mut(key) {
+            *kept = Some(running);
+        }
         link.stats.handler_began();
         Some(context)
     }
 
     /// What is to be fired when a handler is told to stop.
     pub(super) fn fires(&mut self, key: RequestKey) -> Option<Context> {
-        let running = self.running.get_mut(&key)?;
+        let running = running(&mut self.engine, key)?;
         running.told.get_or_insert_with(Instant::now);
         Some(running.context.clone())
     }
@@ -235,7 +242,7 @@ impl State {
         link: &Link,
         key: RequestKey,
     ) -> Option<(Option<AbortHandle>, Admitted)> {
-        let running = self.running.get_mut(&key)?;
+        let running = running(&mut self.engine, key)?;
         if !std::mem::replace(&mut running.overrun, true) {
             link.stats.overruns(true);
         }
@@ -255,11 +262,13 @@ impl State {
     #[must_use = "to be dropped outside the lock"]
     pub(super) fn handler_ended(&mut self, link: &Link, ended: Ended) -> Option<Running> {
         let (key, now) = (ended.key, link.now());
-        match ended.answer {
+        // A thread of it can go on after its answer: with questions, and it has not heard yet.
+        self.engine.handler_lingers(key, !ended.gone);
+        let kept = match ended.answer {
             Some(answer) => link.respond(&mut self.engine, now, key, answer),
             None => self.engine.handler_gone(now, key),
-        }
-        let running = ended.gone.then(|| self.running.remove(&key)).flatten()?;
+        };
+        let running = kept.flatten()?;
         link.stats.handler_ended();
         if let Some(told) = running.told {
             link.stats.stopped(told.elapsed());

@@ -8,9 +8,9 @@
 //! All tasks are spawned through one tracker. The engine decides when a handler stops; here its
 //! token is fired and its future dropped.
 
+mod carried;
 mod dispatch;
 mod handlers;
-mod ids;
 mod io;
 mod output;
 mod ports;
@@ -19,6 +19,7 @@ mod runner;
 mod shares;
 mod stats;
 mod stop;
+mod waiter;
 mod watchdog;
 
 use std::future::Future;
@@ -27,15 +28,16 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use belay_protocol::engine::{
-    Ask, CallId, Config, Connected, Engine, ExchangeId, Ledger, Loss, LossKind, Mode, Outcome,
-    RequestKey, Role, Sent, Shutdown, Time, Wire,
+    self as engine, Ask, CallId, Config, Connected, ExchangeId, Ledger, Loss, LossKind, Mode,
+    Outcome, RequestKey, Role, Sent, Shutdown, Time, Wire,
 };
-use belay_protocol::jsonrpc::{Notification, RawJson};
-use belay_protocol::types::{ProgressParams, ProtocolVersion};
+use belay_protocol::jsonrpc::RawJson;
+use belay_protocol::types::ProtocolVersion;
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use carried::Carried;
 pub use handlers::LayerFuture;
 #[cfg(feature = "server")]
 pub(crate) use handlers::Presence;
@@ -44,18 +46,18 @@ pub(crate) use handlers::{
 };
 pub use io::Passed;
 pub(crate) use io::Tap;
-pub(crate) use ports::{Carried, Turn};
+pub(crate) use ports::Turn;
 pub(crate) use run::{Driven, Ends, Process, Until, launch, turn, turn_with};
 #[cfg(feature = "server")]
 pub(crate) use shares::FREE;
 pub(crate) use shares::{Peer, Permit, Pool, Pools};
 pub(crate) use stats::{BUCKETS, CAUSES, Stats};
 pub(crate) use stop::StopToken;
+pub(crate) use waiter::{OnNotice, OnProgress, Told, Waiter};
 
 use crate::Principal;
 use crate::sync::{Mutex, MutexGuard, count_task};
 use handlers::Running;
-use ids::IdMap;
 use ports::Port;
 use runner::Work;
 
@@ -63,19 +65,6 @@ pub(crate) const LINK: ExchangeId = ExchangeId::LINK;
 
 /// Why a call was cancelled, if that was said.
 pub(crate) type Reason = Option<String>;
-
-/// What is told how far a call has come.
-pub(crate) type OnProgress = Box<dyn FnMut(ProgressParams) + Send>;
-
-/// What is told whatever else is said about a call.
-pub(crate) type OnNotice = Arc<dyn Fn(Notification) + Send + Sync>;
-
-/// Who is told what, while a call is under way.
-#[derive(Default)]
-pub(crate) struct Told {
-    pub(crate) progress: Option<OnProgress>,
-    pub(crate) notice: Option<OnNotice>,
-}
 
 /// One connection, shared by all who use it.
 pub(crate) struct Link {
@@ -137,55 +126,17 @@ pub(crate) struct Closed {
     pub(crate) cause: Loss,
 }
 
+/// The engine, and what belongs to its calls, handlers and exchanges: kept in its own tables, so that
+/// nothing is left of what has ended.
+type Engine = engine::Engine<Option<Arc<Waiter>>, Option<Running>, Port>;
+
 struct State {
     engine: Engine,
-    waiters: IdMap<CallId, Waiter>,
-    running: IdMap<RequestKey, Running>,
     connecting: Option<oneshot::Sender<Result<Connected, Outcome>>>,
-    ports: IdMap<ExchangeId, Port>,
-    last_carrier: u64,
-    /// All ports know that the engine is closed.
-    ports_told: bool,
+    /// Exchanges that are ours to open, unless they are over by now.
     unopened: Vec<ExchangeId>,
     /// What waits to be written, where it is weighed.
     output: Option<Permit>,
-}
-
-/// Whoever waits for the end of a call.
-struct Waiter {
-    done: oneshot::Sender<Outcome>,
-    progress: Option<Arc<ToldProgress>>,
-    notice: Option<OnNotice>,
-}
-
-/// Who is told how far a call has come.
-struct ToldProgress {
-    callback: Mutex<Option<OnProgress>>,
-    /// Nobody wants to know any more.
-    over: AtomicBool,
-}
-
-impl ToldProgress {
-    fn new(callback: OnProgress) -> Arc<Self> {
-        Arc::new(Self {
-            callback: Mutex::new(Some(callback)),
-            over: AtomicBool::new(false),
-        })
-    }
-
-    /// The callback runs outside of all locks, and behind a fence: it is not ours. One that panics is
-    /// not called again.
-    fn tell(&self, params: ProgressParams) {
-        let callback = self.callback.lock().take();
-        let wanted = !self.over.load(Ordering::SeqCst);
-        if let Some(mut callback) = callback.filter(|_| wanted) {
-            let told = fenced("on_progress", move || {
-                callback(params);
-                callback
-            });
-            *self.callback.lock() = told;
-        }
-    }
 }
 
 impl Link {
@@ -202,13 +153,8 @@ impl Link {
         let keeps_runner = config.role() == Role::Server;
         Arc::new(Self {
             state: Mutex::new(State {
-                engine: Engine::new(config),
-                waiters: IdMap::default(),
-                running: IdMap::default(),
+                engine: Engine::carrying(config),
                 connecting: None,
-                ports: IdMap::default(),
-                last_carrier: 0,
-                ports_told: false,
                 unopened: Vec::new(),
                 output: weighs_output.then(|| peer.begin(Pool::Bytes)),
             }),
@@ -276,27 +222,22 @@ impl Link {
         connected
     }
 
-    /// Begins a call. Its end comes through the channel; if that breaks, the driver is gone.
+    /// Begins a call, unless it is over before it began. Its end is told to whoever waits.
     ///
     /// One that was cancelled before it began ends here, and is never written.
     pub(crate) fn begin(
         &self,
         ask: Ask,
-        told: &mut Told,
+        waiter: &Arc<Waiter>,
         cancelled: Option<&Reason>,
-    ) -> Result<(CallId, oneshot::Receiver<Outcome>), Outcome> {
-        let (done, end) = oneshot::channel();
+    ) -> Result<CallId, Outcome> {
         let id = {
             let mut state = self.lock();
             let now = self.now();
             let id = state.engine.request(now, ask)?;
-            let Told { progress, notice } = std::mem::take(told);
-            let waiter = Waiter {
-                done,
-                progress: progress.map(ToldProgress::new),
-                notice,
-            };
-            state.waiters.insert(id, waiter);
+            if let Some(caller) = state.engine.call_mut(id) {
+                *caller = Some(waiter.clone());
+            }
             if let Some(reason) = cancelled {
                 state.engine.cancel(now, id, reason.as_deref());
             }
@@ -304,7 +245,7 @@ impl Link {
             id
         };
         self.wake_driver();
-        Ok((id, end))
+        Ok(id)
     }
 
     /// Gives a call up. Returns at once, whatever the wire does (**cancel-never-waits**).
@@ -316,17 +257,6 @@ impl Link {
     /// Whether a call in flight has left.
     pub(crate) fn sent(&self, call: CallId) -> Option<Sent> {
         self.lock().engine.sent(call)
-    }
-
-    /// The same for a call that nobody looks at any more: not even its progress is told.
-    pub(crate) fn forget(&self, call: CallId) {
-        // Dropped outside the lock: the callback is not ours.
-        let waiter = self.lock().waiters.remove(&call);
-        if let Some(progress) = waiter.as_ref().and_then(|waiter| waiter.progress.as_ref()) {
-            progress.over.store(true, Ordering::SeqCst);
-        }
-        self.cancel(call, None);
-        drop(waiter);
     }
 
     /// Runs a task that belongs to this link.
@@ -386,9 +316,7 @@ impl Link {
     }
 
     pub(crate) fn handlers(&self) -> usize {
-        let state = self.lock();
-        // A thread can go on after its request was answered: with questions, and it has not heard yet.
-        state.engine.handlers().max(state.running.len())
+        self.lock().engine.handlers()
     }
 
     /// Why it is closed, once it is.
@@ -430,9 +358,6 @@ impl Link {
     pub(crate) fn shrink(&self) {
         let mut state = self.lock();
         state.engine.shrink();
-        state.waiters.shrink_to_fit();
-        state.running.shrink_to_fit();
-        state.ports.shrink_to_fit();
         state.unopened.shrink_to_fit();
         drop(state);
         self.work.lock().shrink();

@@ -6,20 +6,27 @@
 //! the way waits for room; but one small frame on a stream on which nothing waits always passes, since
 //! the room might be given back by nobody but that handler.
 
-use belay_protocol::engine::{Engine, Rejection, RequestKey, Time};
+use belay_protocol::engine::{self, Rejection, RequestKey, Time};
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::error_code;
 
+use super::handlers::Running;
 use super::shares::FREE;
-use super::{Answer, Link, Payload, Pool, State};
+use super::{Answer, Engine, Link, Payload, Pool, State};
 
 impl Link {
     /// A handler has come to its end with an answer.
-    pub(super) fn respond(&self, engine: &mut Engine, now: Time, key: RequestKey, answer: Answer) {
+    pub(super) fn respond(
+        &self,
+        engine: &mut Engine,
+        now: Time,
+        key: RequestKey,
+        answer: Answer,
+    ) -> Option<Option<Running>> {
         let bytes = answer.as_ref().map_or(0, Payload::len);
         match answer {
             Ok(_) if !self.has_room(engine, bytes) => {
-                engine.respond(now, key, Err(no_room_for_answer(bytes)));
+                engine.respond(now, key, Err(no_room_for_answer(bytes)))
             }
             Ok(Payload::Frame(result)) => engine.respond_with(now, key, result),
             Ok(Payload::Json(result)) => engine.respond(now, key, Ok(result)),
@@ -136,7 +143,7 @@ impl Link {
             return true;
         }
         let waiting = engine.output_bytes();
-        let frame = ENVELOPE + bytes + Engine::FRAME_OVERHEAD;
+        let frame = ENVELOPE + bytes + engine::Engine::FRAME_OVERHEAD;
         let beyond_free = |bytes: usize| bytes.saturating_sub(FREE);
         let more = beyond_free(waiting + frame) - beyond_free(waiting);
         self.peer.could_take(Pool::Bytes, more)

@@ -21,7 +21,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use belay_protocol::engine::RequestKey;
 
-use super::handlers::{Presence, panic_message};
+use super::handlers::{Presence, panic_message, running};
 use super::{Answer, App, BoxFuture, Link, watchdog};
 use crate::context::Context;
 use crate::sync::count_task;
@@ -256,7 +256,7 @@ impl Link {
         });
         let aborted = {
             let mut state = self.lock();
-            let running = state.running.get_mut(&key);
+            let running = running(&mut state.engine, key);
             running.is_some_and(|running| {
                 running.task = Some(task.abort_handle());
                 running.overrun

@@ -33,7 +33,11 @@ fn cancel_of_call(desk: &mut Desk, exchange: ExchangeId) -> ExchangeId {
 }
 
 fn close(exchange: ExchangeId, how: Closing) -> Transmit {
-    Transmit::Close { exchange, how }
+    Transmit::Close {
+        exchange,
+        how,
+        kept: (),
+    }
 }
 
 #[test]

@@ -349,10 +349,11 @@ fn closing_a_session_on_http_ends_its_streams_silently() {
     desk.started();
     desk.engine.shutdown(desk.now, Shutdown::Now);
     let how = Closing::Silent;
-    assert!(
-        desk.transmits()
-            .contains(&Transmit::Close { exchange, how })
-    );
+    assert!(desk.transmits().contains(&Transmit::Close {
+        exchange,
+        how,
+        kept: ()
+    }));
     assert!(desk.engine.is_closed());
 }
 
@@ -402,10 +403,11 @@ fn a_session_that_is_gone_is_lost_and_not_cancelled() {
     ));
     assert_eq!(closed(&events).unwrap().0.kind, LossKind::SessionGone);
     let how = Closing::Abandoned;
-    assert!(
-        desk.transmits()
-            .contains(&Transmit::Close { exchange, how })
-    );
+    assert!(desk.transmits().contains(&Transmit::Close {
+        exchange,
+        how,
+        kept: ()
+    }));
 }
 
 #[test]
@@ -444,5 +446,12 @@ fn a_post_to_a_closed_session_is_not_accepted() {
     desk.engine.shutdown(desk.now, Shutdown::Now);
     let exchange = desk.post(&tool_call("1"));
     let how = Closing::Abandoned;
-    assert_eq!(desk.transmits(), [Transmit::Close { exchange, how }]);
+    assert_eq!(
+        desk.transmits(),
+        [Transmit::Close {
+            exchange,
+            how,
+            kept: ()
+        }]
+    );
 }

@@ -223,7 +223,7 @@ impl Side {
         match answer {
             Some(answer) => self.desk.engine.respond(now, key, answer),
             None => self.desk.engine.handler_gone(now, key),
-        }
+        };
         Ok(())
     }
 

@@ -17,7 +17,11 @@ fn posted(era: Era) -> (Desk, CallId, ExchangeId) {
 }
 
 fn close(exchange: ExchangeId, how: Closing) -> Transmit {
-    Transmit::Close { exchange, how }
+    Transmit::Close {
+        exchange,
+        how,
+        kept: (),
+    }
 }
 
 // ── the client ──

@@ -613,7 +613,9 @@ impl World {
             Action::EarlyCancelForgotten => self.desk.engine.forget_early_cancel(),
             Action::IdleDeadline(at) => self.time_out(at, Clock::Idle),
             Action::TotalDeadline(at) => self.time_out(at, Clock::Total),
-            Action::HandlerDone(at) => self.desk.engine.respond(now, self.key(at), Ok(done())),
+            Action::HandlerDone(at) => {
+                self.desk.engine.respond(now, self.key(at), Ok(done()));
+            }
             Action::HandlerFails(at) => {
                 let error = crate::jsonrpc::ErrorObject::new(1, "no");
                 self.desk.engine.respond(now, self.key(at), Err(error));
@@ -628,7 +630,9 @@ impl World {
                     how: how.to_string(),
                 })?;
             }
-            Action::HandlerGone(at) => self.desk.engine.handler_gone(now, self.key(at)),
+            Action::HandlerGone(at) => {
+                self.desk.engine.handler_gone(now, self.key(at));
+            }
             Action::HandlerDeadline(at) => {
                 self.desk.engine.request_due(now, self.key(at));
                 self.desk.engine.settle(now);

@@ -248,7 +248,7 @@ impl Engine {
         for event in &self.events {
             std::mem::discriminant(event).hash(h);
             match event {
-                Event::Ended { call, outcome } => (call, outcome.end()).hash(h),
+                Event::Ended { call, outcome, .. } => (call, outcome.end()).hash(h),
                 Event::Progress { call, .. } => call.hash(h),
                 Event::Request(incoming) => incoming.key.hash(h),
                 Event::Stop { request, .. } | Event::Abort { request } => request.hash(h),

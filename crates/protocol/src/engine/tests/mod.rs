@@ -10,6 +10,7 @@ mod exchanges;
 mod explore;
 mod handshake;
 mod invariants;
+mod kept;
 mod limits;
 mod monitor;
 #[cfg(belay_planted)]
@@ -185,7 +186,7 @@ impl Desk {
         self.events()
             .into_iter()
             .filter_map(|event| match event {
-                Event::Ended { call, outcome } => Some((call, outcome)),
+                Event::Ended { call, outcome, .. } => Some((call, outcome)),
                 _ => None,
             })
             .collect()

@@ -274,7 +274,7 @@ impl Monitor {
     /// An event is given out.
     pub(super) fn event(&mut self, event: &Event) -> Result<(), Broken> {
         match event {
-            Event::Ended { call, outcome } => self.ended(*call, outcome),
+            Event::Ended { call, outcome, .. } => self.ended(*call, outcome),
             Event::Progress { call, .. } => match self.call(*call) {
                 Some(seen) if seen.end.is_none() => Ok(()),
                 _ => broken(

@@ -283,9 +283,7 @@ impl SessionEvents {
     pub(super) fn settle(&self) {
         let mut over = Vec::new();
         self.left().retain(|number| {
-            let stream = ExchangeId::from_number(*number);
-            // One that is carried again is told of when that carrier leaves.
-            let stays = self.link.is_open(stream) || self.link.is_carried(stream);
+            let stays = self.link.is_open(ExchangeId::from_number(*number));
             if !stays {
                 over.push(*number);
             }

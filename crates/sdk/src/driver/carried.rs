@@ -1,0 +1,232 @@
+//! An exchange, for whoever carries it.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use belay_protocol::engine::{Closing, ExchangeId, Loss, LossKind, Time};
+#[cfg(all(feature = "http", feature = "server"))]
+use belay_protocol::engine::{Ledger, Waiting};
+use belay_protocol::jsonrpc::{DecodeError, Message};
+use bytes::Bytes;
+
+use super::ports::{Over, Turn};
+use super::{Engine, Link, Pool};
+
+/// An exchange that somebody carries. Dropping it tells the engine that the stream is gone, unless the
+/// exchange is over: what that means, the engine knows.
+pub(crate) struct Carried {
+    link: Arc<Link>,
+    exchange: ExchangeId,
+    over: Over,
+    begun: bool,
+}
+
+/// The only thing that was said on an exchange.
+#[cfg(all(feature = "http", feature = "server"))]
+pub(crate) struct Last {
+    pub(crate) waiting: Waiting,
+    pub(crate) frame: Bytes,
+    /// What the link did, if nothing goes on there any more.
+    pub(crate) ledger: Option<Ledger>,
+}
+
+impl Carried {
+    pub(super) fn new(link: &Arc<Link>, exchange: ExchangeId, over: Over) -> Self {
+        Self {
+            link: link.clone(),
+            exchange,
+            over,
+            begun: false,
+        }
+    }
+
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    pub(crate) fn exchange(&self) -> ExchangeId {
+        self.exchange
+    }
+
+    /// A message has arrived on it, or something that is none.
+    pub(crate) fn deliver(&self, message: Result<Message, DecodeError>) {
+        self.link.deliver_on(self.exchange, message);
+    }
+
+    /// No more messages will arrive on it.
+    pub(crate) fn input_ended(&self) {
+        let exchange = self.exchange;
+        self.link
+            .tell(|engine, now| engine.handle_input_ended(now, exchange));
+    }
+
+    /// A broken stream is whole again, or a GET stream is open.
+    pub(crate) fn resumed(&self) {
+        let exchange = self.exchange;
+        self.link
+            .tell(|engine, now| engine.handle_exchange_resumed(now, exchange));
+    }
+
+    /// What is next. Whoever is polled last is woken.
+    pub(crate) fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<Turn> {
+        self.poll(cx, |engine, exchange| {
+            if let Some(waiting) = engine.first_waiting(exchange) {
+                return Some(Turn::Write(waiting));
+            }
+            engine.exchange_mut(exchange)?.let_go.map(Turn::LetGo)
+        })
+    }
+
+    /// Ready when it is over, whatever waits on it; tells how.
+    pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<Closing> {
+        self.poll(cx, |_, _| None).map(|over| match over {
+            Turn::Over(how) => how,
+            _ => Closing::Abandoned,
+        })
+    }
+
+    fn poll(
+        &self,
+        cx: &mut Context<'_>,
+        next: impl FnOnce(&mut Engine, ExchangeId) -> Option<Turn>,
+    ) -> Poll<Turn> {
+        if let Some(over) = self.over.get() {
+            return Poll::Ready(*over);
+        }
+        let mut state = self.link.lock();
+        // It is set under the lock.
+        if let Some(over) = self.over.get() {
+            return Poll::Ready(*over);
+        }
+        if let Some(next) = next(&mut state.engine, self.exchange) {
+            return Poll::Ready(next);
+        }
+        if let Some(port) = state.engine.exchange_mut(self.exchange) {
+            port.wake_later(cx);
+        }
+        Poll::Pending
+    }
+
+    /// The stream goes on after all.
+    pub(crate) fn hold_on(&self) {
+        let mut state = self.link.lock();
+        if let Some(port) = state.engine.exchange_mut(self.exchange) {
+            port.let_go = None;
+        }
+    }
+
+    /// Whether it is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.get().is_some()
+    }
+
+    /// What would be taken, to look at.
+    pub(crate) fn peek(&self) -> Option<Bytes> {
+        let state = self.link.lock();
+        state.engine.queued(self.exchange).next().cloned()
+    }
+
+    /// Takes the first frame that waits: from now on it counts as written. The one before it is
+    /// done.
+    pub(crate) fn take(&mut self) -> Option<Bytes> {
+        let (exchange, begun) = (self.exchange, std::mem::take(&mut self.begun));
+        let frame = self.while_carried(|engine, now| {
+            if begun {
+                engine.handle_write_done(now, exchange);
+            }
+            engine.begin_write(now, exchange)
+        });
+        if begun {
+            self.link.room.notify_waiters();
+        }
+        let frame = frame.flatten();
+        self.begun = frame.is_some();
+        frame
+    }
+
+    /// Takes what waits, if that is all that will be said: then it is over.
+    #[cfg(all(feature = "http", feature = "server"))]
+    pub(crate) fn take_last(&mut self) -> Option<Last> {
+        let mut state = self.link.lock();
+        let state = &mut *state;
+        if self.is_over() {
+            return None;
+        }
+        let waiting = state.engine.first_waiting(self.exchange)?;
+        if !matches!(waiting, Waiting::Answer { .. } | Waiting::Refusal { .. }) {
+            return None;
+        }
+        let now = self.link.now();
+        let frame = state.engine.begin_write(now, self.exchange)?;
+        state.engine.handle_write_done(now, self.exchange);
+        state.route();
+        let quiet = state.engine.is_quiet();
+        Some(Last {
+            waiting,
+            frame,
+            ledger: quiet.then(|| state.engine.ledger().clone()),
+        })
+    }
+
+    /// Does something, unless somebody else carries it now. That is settled under the lock.
+    fn while_carried<T>(&self, act: impl FnOnce(&mut Engine, Time) -> T) -> Option<T> {
+        self.link
+            .tell(|engine, now| (!self.is_over()).then(|| act(engine, now)))
+    }
+
+    /// A frame that was taken, weighed for as long as the peer does not read it.
+    #[cfg(feature = "server")]
+    pub(crate) fn weighed(&self, frame: Bytes) -> Bytes {
+        let mut permit = self.link.peer.begin(Pool::Bytes);
+        permit.weigh(frame.len());
+        permit.attach(frame)
+    }
+
+    /// What was taken last has left.
+    pub(crate) fn written(&mut self) {
+        if std::mem::take(&mut self.begun) {
+            let exchange = self.exchange;
+            self.while_carried(|engine, now| engine.handle_write_done(now, exchange));
+            self.link.room.notify_waiters();
+        }
+    }
+
+    /// The head of the response to what was posted has come.
+    pub(crate) fn acknowledged(&self) {
+        let exchange = self.exchange;
+        self.link
+            .tell(|engine, now| engine.handle_acknowledged(now, exchange));
+    }
+
+    /// The stream is gone, and that is why. If it is `resumable`, it is still carried: it is being
+    /// asked for again.
+    pub(crate) fn lost(&self, cause: Loss, resumable: bool) {
+        let exchange = self.exchange;
+        self.link
+            .tell(|engine, now| engine.handle_exchange_lost(now, exchange, cause, resumable));
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        if self.is_over() {
+            return;
+        }
+        let waker = {
+            let mut state = self.link.lock();
+            let port = state.engine.exchange_mut(self.exchange);
+            let Some(port) = port.filter(|port| port.is_carried_by(&self.over)) else {
+                return;
+            };
+            port.detach();
+            let (now, cause) = (self.link.now(), LossKind::EndOfStream.into());
+            let engine = &mut state.engine;
+            engine.handle_exchange_lost(now, self.exchange, cause, false);
+            state.route()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        self.link.wake_driver();
+    }
+}
