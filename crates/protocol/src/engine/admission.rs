@@ -179,7 +179,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
 
     fn request_version(
         &self,
-        meta: &RequestMeta,
+        meta: &RequestMeta<'_>,
         request: &Request,
     ) -> Result<ProtocolVersion, ErrorObject> {
         match self.config.role() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::jsonrpc::{Notification, Params, RawJson, RequestId, Text};
 use crate::types::{Era, Meta, ProgressParams, ProtocolVersion};
 
+use super::table::Number;
 use super::{Loss, Outcome, Wait};
 
 /// A call of ours. It is the id on the wire, too, and is never used again.
@@ -40,6 +41,24 @@ impl ExchangeId {
 
     /// Its number, which no other exchange of the same engine has.
     pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl Number for CallId {
+    fn number(self) -> u64 {
+        self.0.cast_unsigned()
+    }
+}
+
+impl Number for RequestKey {
+    fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl Number for ExchangeId {
+    fn number(self) -> u64 {
         self.0
     }
 }

@@ -1,7 +1,7 @@
 //! Who may do what, in which era and on which wire. Shared code asks here instead of comparing
 //! versions.
 
-use crate::jsonrpc::{ErrorObject, Params, RawJson};
+use crate::jsonrpc::{ErrorObject, Params, RawJson, Text, fields_of, text_of};
 use crate::types::legacy::{Initialize, Ping};
 use crate::types::modern::{Discover, Listen, UnsupportedVersionData};
 use crate::types::{
@@ -90,11 +90,13 @@ pub(super) fn answers_on_own_exchange(role: Role, wire: Wire) -> bool {
 
 /// What an outgoing method is to the engine. The probe is a `server/discover` that opens the
 /// conversation; a later one is an ordinary call.
-pub(super) fn kind(method: &str) -> Kind {
-    match method {
-        Initialize::METHOD => Kind::Initialize,
-        Listen::METHOD => Kind::Listen,
-        _ => Kind::Ordinary,
+pub(super) fn kind(method: &Text) -> Kind {
+    if *method == *Initialize::METHOD {
+        Kind::Initialize
+    } else if *method == *Listen::METHOD {
+        Kind::Listen
+    } else {
+        Kind::Ordinary
     }
 }
 
@@ -137,35 +139,36 @@ pub(super) fn falls_back(wire: Wire, outcome: &Outcome) -> bool {
 
 /// What the engine reads of a request's parameters.
 #[derive(Default)]
-pub(super) struct RequestMeta {
-    version: Option<RawJson>,
+pub(super) struct RequestMeta<'a> {
+    version: Option<&'a [u8]>,
     has_capabilities: bool,
     pub(super) token: Option<ProgressToken>,
 }
 
-impl RequestMeta {
-    pub(super) fn read(params: Option<&Params>) -> Result<Self, ErrorObject> {
+impl<'a> RequestMeta<'a> {
+    pub(super) fn read(params: Option<&'a Params>) -> Result<Self, ErrorObject> {
         // Whoever looks for a parameter must find what everybody else finds.
         if let Some(name) = params.and_then(Params::repeated_member) {
             return Err(invalid_params(format!("duplicate field `{name}`")));
         }
-        let Some(meta) = params.and_then(|params| params.field("_meta")) else {
+        let Some(meta) = params.and_then(|params| params.field_bytes("_meta")) else {
             return Ok(Self::default());
         };
-        if !meta.is_object() {
+        if !meta.starts_with(b"{") {
             return Err(invalid_params("`_meta` must be an object"));
         }
-        let [version, capabilities, token, level] = meta.fields([
+        let known = [
             meta_key::PROTOCOL_VERSION,
             meta_key::CLIENT_CAPABILITIES,
             meta_key::PROGRESS_TOKEN,
             meta_key::LOG_LEVEL,
-        ]);
-        if let Some(Err(error)) = level.map(|level| level.decode::<LoggingLevel>()) {
+        ];
+        let [version, capabilities, token, level] = fields_of(meta, known);
+        if let Some(Err(error)) = level.map(serde_json::from_slice::<LoggingLevel>) {
             let key = meta_key::LOG_LEVEL;
             return Err(invalid_params(format!("`_meta`: `{key}`: {error}")));
         }
-        let token = match token.map(|token| token.decode()) {
+        let token = match token.map(serde_json::from_slice) {
             None => None,
             Some(Ok(token)) => Some(token),
             Some(Err(error)) => {
@@ -175,7 +178,7 @@ impl RequestMeta {
         };
         Ok(Self {
             version,
-            has_capabilities: capabilities.is_some_and(|it| it.is_object()),
+            has_capabilities: capabilities.is_some_and(|it| it.starts_with(b"{")),
             token,
         })
     }
@@ -188,14 +191,14 @@ impl RequestMeta {
     /// The revision a request is made in: its own `_meta` decides; without it, the handshake does.
     pub(super) fn version(
         &self,
-        method: &str,
+        method: &Text,
         handshake: &Handshake,
         spoken: &[ProtocolVersion],
     ) -> Result<ProtocolVersion, ErrorObject> {
-        let Some(version) = &self.version else {
+        let Some(version) = self.version else {
             return match handshake.legacy_version() {
-                Some(version) if method != Discover::METHOD => Ok(version),
-                None if method == Ping::METHOD => Ok(ProtocolVersion::LATEST_LEGACY),
+                Some(version) if *method != *Discover::METHOD => Ok(version),
+                None if *method == *Ping::METHOD => Ok(ProtocolVersion::LATEST_LEGACY),
                 _ => Err(invalid_params(format!(
                     "`_meta` must name `{}`, or the conversation must begin with `initialize`; \
                      versions spoken here: {}",
@@ -204,7 +207,7 @@ impl RequestMeta {
                 ))),
             };
         };
-        let Some(requested) = version.as_text() else {
+        let Some(requested) = text_of(version) else {
             let key = meta_key::PROTOCOL_VERSION;
             return Err(invalid_params(format!("`_meta`: `{key}` must be a string")));
         };

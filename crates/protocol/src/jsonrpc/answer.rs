@@ -1,5 +1,6 @@
 //! An answer that is written once, where it leaves.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -32,7 +33,7 @@ impl ResultFrame {
         result: &T,
         more: impl IntoIterator<Item = (&'a str, &'a RawJson)>,
     ) -> Result<Self, serde_json::Error> {
-        let mut frame = FrameWriter::with_room_for(ROOM).id(id).into_buffer();
+        let mut frame = FrameWriter::within(SCRATCH.take()).id(id).into_buffer();
         frame.extend_from_slice(br#","result":"#);
         let start = frame.len();
         serde_json::to_writer(&mut frame, result)?;
@@ -55,10 +56,8 @@ impl ResultFrame {
         }
         let result = start..frame.len();
         frame.push(b'}');
-        // It may wait long to be read; and what has no room left is shared without another allocation.
-        frame.shrink_to_fit();
         Ok(Self {
-            frame: frame.into(),
+            frame: exactly(frame),
             result,
         })
     }
@@ -83,5 +82,25 @@ impl ResultFrame {
     }
 }
 
-/// Most results are small.
-const ROOM: usize = 256;
+thread_local! {
+    /// Where small results are written first: how long they are is known afterwards.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// A longer result is not copied.
+const COPIED: usize = 4 << 10;
+
+/// A frame in memory that it fills, since it may wait long to be read; and what has no room left is
+/// shared without another allocation.
+fn exactly(mut frame: Vec<u8>) -> Bytes {
+    if frame.len() > COPIED {
+        frame.shrink_to_fit();
+        return frame.into();
+    }
+    let exact = Bytes::copy_from_slice(&frame);
+    if frame.capacity() <= 2 * COPIED {
+        frame.clear();
+        SCRATCH.set(frame);
+    }
+    exact
+}

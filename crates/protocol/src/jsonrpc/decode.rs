@@ -77,6 +77,7 @@ fn decode_object(frame: &Bytes, text: &str, depth: usize) -> Result<Message, Dec
     let walked = envelope.walk(text, depth);
     let source = Source { frame, text };
     walked
+        .map_err(|fault| *fault)
         .and_then(|()| envelope.message(source))
         .map_err(|fault| DecodeError {
             fault,
@@ -108,7 +109,7 @@ struct Envelope {
 const OTHER_FIELDS: usize = 16;
 
 impl Envelope {
-    fn walk(&mut self, text: &str, depth: usize) -> Result<(), DecodeFault> {
+    fn walk(&mut self, text: &str, depth: usize) -> Result<(), Box<DecodeFault>> {
         let mut scanner = Scanner::new(text, depth);
         let walked = scanner.members(0, |scanner, key| self.member(scanner, &key));
         if walked.is_err() {
@@ -138,35 +139,45 @@ impl Envelope {
         }
     }
 
-    fn member(&mut self, scanner: &mut Scanner<'_>, key: &Written<'_>) -> Result<(), DecodeFault> {
-        let name = key.bytes();
-        let (value, members) = match (&*name, scanner.peek()) {
-            (b"params", Some(b'{')) => Index::scan(scanner)?,
-            _ => (scanner.value_within(1)?, Index::default()),
-        };
-        let field = match &*name {
+    #[inline]
+    fn member(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        key: &Written<'_>,
+    ) -> Result<(), Box<DecodeFault>> {
+        let field = match &*key.bytes() {
             b"jsonrpc" => &mut self.jsonrpc,
             b"id" => &mut self.id,
             b"method" => &mut self.method,
-            b"params" => {
+            b"params" if scanner.peek() == Some(b'{') => {
+                let mut members = Index::default();
+                let params = members.scan(scanner)?;
                 self.members = members;
-                &mut self.params
+                return note(&mut self.params, params, key);
             }
+            b"params" => &mut self.params,
             b"result" => &mut self.result,
             b"error" => &mut self.error,
             _ => {
-                let other = &*key.unescaped();
-                let twice = self.others.iter().any(|seen| seen == other);
-                self.others.push(other.to_owned());
-                if self.others.len() > OTHER_FIELDS {
-                    let limit = OTHER_FIELDS;
-                    return Err(DecodeFault::TooManyFields { limit });
-                }
-                return refuse_if(twice, other);
+                scanner.value_within(1)?;
+                return self.other(&key.unescaped());
             }
         };
-        let twice = field.replace(value).is_some();
-        refuse_if(twice, &key.unescaped())
+        note(field, scanner.value_within(1)?, key)
+    }
+
+    #[cold]
+    fn other(&mut self, name: &str) -> Result<(), Box<DecodeFault>> {
+        let twice = self.others.iter().any(|seen| seen == name);
+        self.others.push(name.to_owned());
+        if self.others.len() > OTHER_FIELDS {
+            let limit = OTHER_FIELDS;
+            return Err(DecodeFault::TooManyFields { limit }.into());
+        }
+        match twice {
+            true => Err(DecodeFault::DuplicateKey(name.to_owned()).into()),
+            false => Ok(()),
+        }
     }
 
     fn message(&self, source: Source<'_>) -> Result<Message, DecodeFault> {
@@ -220,10 +231,16 @@ impl Envelope {
     }
 }
 
-fn refuse_if(twice: bool, key: &str) -> Result<(), DecodeFault> {
-    match twice {
-        true => Err(DecodeFault::DuplicateKey(key.to_owned())),
-        false => Ok(()),
+/// Keeps where a field stands, unless it stands there twice.
+#[inline]
+fn note(
+    field: &mut Option<Range<usize>>,
+    value: Range<usize>,
+    key: &Written<'_>,
+) -> Result<(), Box<DecodeFault>> {
+    match field.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(DecodeFault::DuplicateKey(key.unescaped().into_owned()).into()),
     }
 }
 
@@ -271,7 +288,7 @@ impl Source<'_> {
         let text = &self.text[range.clone()];
         let frame = &self.frame.slice(range.clone());
         let inner = Source { frame, text };
-        Scanner::new(text, scan::MAX_DEPTH).members(0, |scanner, key| {
+        let walked = Scanner::new(text, scan::MAX_DEPTH).members(0, |scanner, key| {
             let value = scanner.value_within(1)?;
             let field = match &*key.bytes() {
                 b"code" => &mut code,
@@ -279,9 +296,9 @@ impl Source<'_> {
                 b"data" => &mut data,
                 _ => return Ok(()),
             };
-            let twice = field.replace(value).is_some();
-            refuse_if(twice, &key.unescaped())
-        })?;
+            note(field, value, &key)
+        });
+        walked.map_err(|fault: Box<DecodeFault>| *fault)?;
         let code = code.ok_or(DecodeFault::ErrorCodeMissing)?;
         let message = message.ok_or(DecodeFault::ErrorMessageMissing)?;
         Ok(ErrorObject {

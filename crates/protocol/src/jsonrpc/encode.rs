@@ -22,7 +22,11 @@ impl FrameWriter {
     }
 
     fn with_capacity(capacity: usize) -> Self {
-        let mut buffer = Vec::with_capacity(capacity);
+        Self::within(Vec::with_capacity(capacity))
+    }
+
+    /// In this buffer, which is empty.
+    pub(super) fn within(mut buffer: Vec<u8>) -> Self {
         buffer.extend_from_slice(br#"{"jsonrpc":"2.0""#);
         Self { buffer }
     }

@@ -164,15 +164,21 @@ impl From<DecodeFault> for DecodeError {
     }
 }
 
-impl From<scan::Fault> for DecodeError {
-    fn from(fault: scan::Fault) -> Self {
+impl From<Box<scan::Fault>> for DecodeError {
+    fn from(fault: Box<scan::Fault>) -> Self {
         DecodeFault::from(fault).into()
     }
 }
 
-impl From<scan::Fault> for DecodeFault {
-    fn from(fault: scan::Fault) -> Self {
-        match fault {
+impl From<Box<scan::Fault>> for Box<DecodeFault> {
+    fn from(fault: Box<scan::Fault>) -> Self {
+        Self::new(fault.into())
+    }
+}
+
+impl From<Box<scan::Fault>> for DecodeFault {
+    fn from(fault: Box<scan::Fault>) -> Self {
+        match *fault {
             scan::Fault::Syntax { at, expected } => Self::Syntax { at, expected },
             scan::Fault::TooDeep { limit } => Self::TooDeep { limit },
         }

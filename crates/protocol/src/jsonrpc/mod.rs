@@ -40,3 +40,4 @@ pub use scan::MAX_DEPTH;
 pub(crate) use skim::Skim;
 
 pub(crate) use encode::FrameWriter;
+pub(crate) use raw::{fields_of, text_of};

@@ -1,11 +1,13 @@
 //! The parameters of a request, whose members were found when it was read.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::{Deref, Range};
 
 use super::RawJson;
-use super::scan::{Fault, Scanner};
+use super::raw::{fields_of, text_of};
+use super::scan::{Fault, Scanner, Walk};
 
 /// The parameters of a request: an object whose members can be found without another walk.
 ///
@@ -44,20 +46,18 @@ struct Member {
 
 impl Index {
     /// Walks over an object in an envelope, which is what comes next.
-    pub(super) fn scan(scanner: &mut Scanner<'_>) -> Result<(Range<usize>, Self), Fault> {
+    pub(super) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Walk<Range<usize>> {
         let start = scanner.position();
-        let mut index = Self {
-            count: Some(0),
-            ..Self::default()
-        };
+        self.count = Some(0);
         scanner.members(1, |scanner, key| {
             let value = scanner.value_within(2)?;
-            index.note(start, key.has_escapes(), key.range(), value);
-            Ok::<_, Fault>(())
+            self.note(start, key.has_escapes(), key.range(), value);
+            Ok::<_, Box<Fault>>(())
         })?;
-        Ok((start..scanner.position(), index))
+        Ok(start..scanner.position())
     }
 
+    #[inline]
     fn note(&mut self, start: usize, escaped: bool, key: Range<usize>, value: Range<usize>) {
         let Some(count) = self.count else { return };
         let within = |range: Range<usize>| {
@@ -86,14 +86,39 @@ impl Params {
 
     /// The member `name`, if there is one.
     pub fn field(&self, name: &str) -> Option<RawJson> {
-        let Some(members) = self.index.members() else {
-            return self.json.field(name);
-        };
+        match self.index.members() {
+            Some(members) => {
+                let found = self.find(members, name)?;
+                Some(self.json.part(range(found.value)))
+            }
+            None => self.json.field(name),
+        }
+    }
+
+    /// The member `name`, if there is one, as a text, if it is one.
+    pub fn field_text(&self, name: &str) -> Option<Option<Cow<'_, str>>> {
+        self.field_bytes(name).map(text_of)
+    }
+
+    /// The JSON text of the member `name`, if there is one.
+    pub(crate) fn field_bytes(&self, name: &str) -> Option<&[u8]> {
+        match self.index.members() {
+            Some(members) => {
+                let found = self.find(members, name)?;
+                Some(part(self.json.as_bytes(), found.value))
+            }
+            None => {
+                let [found] = fields_of(self.json.as_bytes(), [name]);
+                found
+            }
+        }
+    }
+
+    fn find<'a>(&self, members: &'a [Member], name: &str) -> Option<&'a Member> {
         let bytes = self.json.as_bytes();
-        let found = members
+        members
             .iter()
-            .find(|member| part(bytes, member.key) == name.as_bytes())?;
-        Some(self.json.part(range(found.value)))
+            .find(|member| part(bytes, member.key) == name.as_bytes())
     }
 
     /// Some members.
@@ -105,7 +130,7 @@ impl Params {
     }
 
     /// A name that two members have; see [`RawJson::repeated_member`].
-    pub fn repeated_member(&self) -> Option<std::borrow::Cow<'_, str>> {
+    pub fn repeated_member(&self) -> Option<Cow<'_, str>> {
         let Some(members) = self.index.members() else {
             return self.json.repeated_member();
         };

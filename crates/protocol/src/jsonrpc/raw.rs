@@ -11,7 +11,7 @@ use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::members::Members;
-use super::scan::{Fault, MAX_DEPTH, Scanner, unescape};
+use super::scan::{MAX_DEPTH, Scanner, Walk, unescape};
 
 /// A JSON value that is known to be well formed and is decoded only when somebody wants it.
 ///
@@ -101,30 +101,7 @@ impl RawJson {
     /// assert!(x.is_none());
     /// ```
     pub fn fields<const N: usize>(&self, names: [&str; N]) -> [Option<Self>; N] {
-        let mut found = [const { None }; N];
-        let mut left = N;
-        for (key, value) in Members::of(&self.0) {
-            let has_escapes = key
-                .iter()
-                .fold(false, |found, byte| found | (*byte == b'\\'));
-            let at = match has_escapes {
-                false => names.iter().position(|name| name.as_bytes() == key),
-                true => {
-                    let key = unescaped(key);
-                    names.iter().position(|name| *name == key)
-                }
-            };
-            if let Some(found) = at.map(|at| &mut found[at])
-                && found.is_none()
-            {
-                *found = Some(Self(self.0.slice(value)));
-                left -= 1;
-                if left == 0 {
-                    break;
-                }
-            }
-        }
-        found
+        fields_of(&self.0, names).map(|found| found.map(|found| Self(self.0.slice_ref(found))))
     }
 
     /// Walks over the members of an object; does nothing if this is not one.
@@ -167,8 +144,7 @@ impl RawJson {
 
     /// The text of a string, decoded only if it has escapes; `None` if this is not a string.
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
-        let quoted = self.as_str().strip_prefix('"')?;
-        quoted.strip_suffix('"').map(unescape)
+        text_of(&self.0)
     }
 
     /// Whether the value is an object, as `params` and results are in MCP.
@@ -178,7 +154,8 @@ impl RawJson {
 
     /// Whether the value is an object without members.
     pub fn is_empty_object(&self) -> bool {
-        self.is_object() && Members::of(&self.0).next().is_none()
+        let inside = self.0.strip_prefix(b"{").unwrap_or_default();
+        inside.trim_ascii_start() == b"}"
     }
 
     /// The same object with a member more, which must not be there yet.
@@ -226,6 +203,43 @@ impl RawJson {
     }
 }
 
+/// Some members of a well-formed object, as [`RawJson::fields`] finds them.
+pub(crate) fn fields_of<'a, const N: usize>(
+    object: &'a [u8],
+    names: [&str; N],
+) -> [Option<&'a [u8]>; N] {
+    let mut found = [None; N];
+    let mut left = N;
+    for (key, value) in Members::of(object) {
+        let has_escapes = key
+            .iter()
+            .fold(false, |found, byte| found | (*byte == b'\\'));
+        let at = match has_escapes {
+            false => names.iter().position(|name| name.as_bytes() == key),
+            true => {
+                let key = unescaped(key);
+                names.iter().position(|name| *name == key)
+            }
+        };
+        if let Some(found) = at.map(|at| &mut found[at])
+            && found.is_none()
+        {
+            *found = object.get(value);
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// What a well-formed string means; `None` if this is something else.
+pub(crate) fn text_of(json: &[u8]) -> Option<Cow<'_, str>> {
+    let quoted = json.strip_prefix(b"\"")?;
+    quoted.strip_suffix(b"\"").map(unescaped)
+}
+
 fn is_same(left: &[u8], right: &[u8]) -> bool {
     let escapes = |key: &[u8]| key.contains(&b'\\');
     left == right || (escapes(left) || escapes(right)) && unescaped(left) == unescaped(right)
@@ -235,7 +249,7 @@ fn unescaped(key: &[u8]) -> Cow<'_, str> {
     unescape(str::from_utf8(key).expect("invariant 1: the bytes are UTF-8"))
 }
 
-fn whole_value(text: &str) -> Result<Range<usize>, Fault> {
+fn whole_value(text: &str) -> Walk<Range<usize>> {
     let mut scanner = Scanner::new(text, MAX_DEPTH);
     let range = scanner.value()?;
     scanner.end()?;

@@ -18,12 +18,15 @@ pub(super) enum Fault {
     TooDeep { limit: usize },
 }
 
+/// What a step of the walk comes to. A fault is rare and large, so it has a box: what is returned
+/// otherwise fits into registers.
+pub(super) type Walk<T> = Result<T, Box<Fault>>;
+
 pub(super) struct Scanner<'a> {
     text: &'a str,
-    bytes: &'a [u8],
     at: usize,
     limit: usize,
-    /// The key of the member that is being walked over, or was when the walk stopped.
+    /// The key of the member that was being walked over when the walk stopped.
     last_key: Option<Written<'a>>,
 }
 
@@ -78,7 +81,6 @@ impl<'a> Scanner<'a> {
         let limit = limit.min(MAX_DEPTH);
         Self {
             text,
-            bytes: text.as_bytes(),
             at: 0,
             limit,
             last_key: None,
@@ -86,12 +88,12 @@ impl<'a> Scanner<'a> {
     }
 
     /// Walks over one value and the white space before it; tells where the value stands.
-    pub(super) fn value(&mut self) -> Result<Range<usize>, Fault> {
+    pub(super) fn value(&mut self) -> Walk<Range<usize>> {
         self.value_within(0)
     }
 
     /// Checks that nothing but white space is left.
-    pub(super) fn end(&mut self) -> Result<(), Fault> {
+    pub(super) fn end(&mut self) -> Walk<()> {
         match self.peek() {
             None => Ok(()),
             Some(_) => Err(self.expected("the end of the message")),
@@ -102,7 +104,7 @@ impl<'a> Scanner<'a> {
     #[inline]
     pub(super) fn peek(&mut self) -> Option<u8> {
         loop {
-            let byte = *self.bytes.get(self.at)?;
+            let byte = *self.bytes().get(self.at)?;
             if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
                 return Some(byte);
             }
@@ -117,9 +119,25 @@ impl<'a> Scanner<'a> {
 
     /// Walks over an object that stands in `depth` brackets, and is what comes next. Whoever is given
     /// a key walks over its value, with [`Scanner::value_within`] or another of these.
-    pub(super) fn members<E: From<Fault>>(
+    #[inline]
+    pub(super) fn members<E: From<Box<Fault>>>(
         &mut self,
         depth: usize,
+        member: impl FnMut(&mut Self, Written<'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut last_key = None;
+        let walked = self.all_members(depth, &mut last_key, member);
+        if walked.is_err() {
+            self.last_key = last_key;
+        }
+        walked
+    }
+
+    #[inline]
+    fn all_members<E: From<Box<Fault>>>(
+        &mut self,
+        depth: usize,
+        last_key: &mut Option<Written<'a>>,
         mut member: impl FnMut(&mut Self, Written<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.expect(b'{', "an object")?;
@@ -130,10 +148,8 @@ impl<'a> Scanner<'a> {
         }
         loop {
             let key = self.key()?;
-            self.last_key = Some(key);
-            let walked = member(self, key);
-            self.last_key = Some(key);
-            walked?;
+            *last_key = Some(key);
+            member(self, key)?;
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => break,
@@ -151,10 +167,7 @@ impl<'a> Scanner<'a> {
 
     /// Walks over an array and hands out its elements, until one of them is said to be enough; the
     /// array is what comes next.
-    pub(super) fn elements(
-        &mut self,
-        mut element: impl FnMut(Range<usize>) -> bool,
-    ) -> Result<(), Fault> {
+    pub(super) fn elements(&mut self, mut element: impl FnMut(Range<usize>) -> bool) -> Walk<()> {
         self.expect(b'[', "an array")?;
         if self.peek() == Some(b']') {
             self.at += 1;
@@ -175,11 +188,12 @@ impl<'a> Scanner<'a> {
     }
 
     /// Walks over a value that stands in so many brackets.
-    pub(super) fn value_within(&mut self, depth: usize) -> Result<Range<usize>, Fault> {
+    #[inline]
+    pub(super) fn value_within(&mut self, depth: usize) -> Walk<Range<usize>> {
         let first = self.peek();
         let start = self.at;
         match first {
-            Some(b'"') => _ = self.string()?,
+            Some(b'"') => _ = self.string_end()?,
             Some(b'{' | b'[') => self.nested(depth)?,
             _ => self.scalar()?,
         }
@@ -187,7 +201,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// From an opening bracket to the one that closes it.
-    fn nested(&mut self, depth: usize) -> Result<(), Fault> {
+    fn nested(&mut self, depth: usize) -> Walk<()> {
         let mut open = Brackets::below(depth);
         loop {
             if self.opening(&mut open)? {
@@ -201,7 +215,7 @@ impl<'a> Scanner<'a> {
 
     /// Walks over a scalar or an opening bracket. True if a value is due next.
     #[inline]
-    fn opening(&mut self, open: &mut Brackets) -> Result<bool, Fault> {
+    fn opening(&mut self, open: &mut Brackets) -> Walk<bool> {
         match self.peek() {
             Some(b'{') => {
                 open.push(Bracket::Object, self.limit)?;
@@ -209,7 +223,7 @@ impl<'a> Scanner<'a> {
                 if self.peek() == Some(b'}') {
                     return Ok(false);
                 }
-                self.key()?;
+                self.skip_key()?;
                 return Ok(true);
             }
             Some(b'[') => {
@@ -217,14 +231,14 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
                 return Ok(self.peek() != Some(b']'));
             }
-            Some(b'"') => _ = self.string()?,
+            Some(b'"') => _ = self.string_end()?,
             _ => self.scalar()?,
         }
         Ok(false)
     }
 
     /// A value that is neither a string nor in brackets.
-    fn scalar(&mut self) -> Result<(), Fault> {
+    fn scalar(&mut self) -> Walk<()> {
         match self.peek() {
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(b't') => self.literal("true"),
@@ -236,7 +250,7 @@ impl<'a> Scanner<'a> {
 
     /// After a value: closes what closes. True if the outermost value is complete.
     #[inline]
-    fn closings(&mut self, open: &mut Brackets) -> Result<bool, Fault> {
+    fn closings(&mut self, open: &mut Brackets) -> Walk<bool> {
         loop {
             let Some(bracket) = open.innermost() else {
                 return Ok(true);
@@ -244,7 +258,7 @@ impl<'a> Scanner<'a> {
             match (bracket, self.peek()) {
                 (Bracket::Object, Some(b',')) => {
                     self.at += 1;
-                    self.key()?;
+                    self.skip_key()?;
                     return Ok(false);
                 }
                 (Bracket::Array, Some(b',')) => {
@@ -262,35 +276,14 @@ impl<'a> Scanner<'a> {
     }
 
     #[inline]
-    fn key(&mut self) -> Result<Written<'a>, Fault> {
+    fn key(&mut self) -> Walk<Written<'a>> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a key in quotes"));
         }
-        let key = self.string()?;
-        self.expect(b':', "`:`")?;
-        Ok(key)
-    }
-
-    /// A string, its escapes checked but not resolved.
-    #[inline]
-    fn string(&mut self) -> Result<Written<'a>, Fault> {
         let start = self.at + 1;
-        self.at = start;
-        let mut has_escapes = false;
-        loop {
-            self.at += plain_run(&self.bytes[self.at..]);
-            match self.bytes.get(self.at) {
-                Some(b'"') => break,
-                Some(b'\\') => {
-                    has_escapes = true;
-                    self.escape()?;
-                }
-                Some(_) => return Err(self.expected("no control character in a string")),
-                None => return Err(self.expected("the end of a string")),
-            }
-        }
-        let end = self.at;
-        self.at += 1;
+        let has_escapes = self.string_end()?;
+        let end = self.at - 1;
+        self.expect(b':', "`:`")?;
         Ok(Written {
             text: self.text,
             start,
@@ -299,9 +292,50 @@ impl<'a> Scanner<'a> {
         })
     }
 
+    /// The same, if nobody wants to know which.
+    #[inline]
+    fn skip_key(&mut self) -> Walk<()> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a key in quotes"));
+        }
+        self.string_end()?;
+        self.expect(b':', "`:`")
+    }
+
+    /// Walks over a string, its escapes checked but not resolved; tells whether it has any.
+    fn string_end(&mut self) -> Walk<bool> {
+        let bytes = self.bytes();
+        let mut at = self.at + 1;
+        let mut has_escapes = false;
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let plain = plain_run(rest);
+            at += plain;
+            match rest.get(plain) {
+                Some(b'"') => {
+                    self.at = at + 1;
+                    return Ok(has_escapes);
+                }
+                Some(b'\\') => {
+                    has_escapes = true;
+                    self.at = at;
+                    self.escape()?;
+                    at = self.at;
+                }
+                other => {
+                    self.at = at;
+                    return Err(self.expected(match other {
+                        Some(_) => "no control character in a string",
+                        None => "the end of a string",
+                    }));
+                }
+            }
+        }
+    }
+
     #[cold]
-    fn escape(&mut self) -> Result<(), Fault> {
-        match self.bytes.get(self.at + 1) {
+    fn escape(&mut self) -> Walk<()> {
+        match self.bytes().get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
                 self.at += 2;
                 Ok(())
@@ -313,7 +347,7 @@ impl<'a> Scanner<'a> {
 
     /// One `\uXXXX`, or a pair of them for a character outside the basic plane. A lone half of
     /// such a pair has no meaning, and decoders disagree on it: refused here, once.
-    fn unicode_escape(&mut self) -> Result<(), Fault> {
+    fn unicode_escape(&mut self) -> Walk<()> {
         match self.hex_escape()? {
             0xD800..=0xDBFF => match self.hex_escape() {
                 Ok(0xDC00..=0xDFFF) => Ok(()),
@@ -324,9 +358,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn hex_escape(&mut self) -> Result<u32, Fault> {
+    fn hex_escape(&mut self) -> Walk<u32> {
         let digits = self
-            .bytes
+            .bytes()
             .get(self.at..self.at + 6)
             .and_then(|escape| escape.strip_prefix(b"\\u"))
             .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
@@ -337,8 +371,8 @@ impl<'a> Scanner<'a> {
         }))
     }
 
-    fn number(&mut self) -> Result<(), Fault> {
-        let bytes = self.bytes;
+    fn number(&mut self) -> Walk<()> {
+        let bytes = self.bytes();
         if bytes[self.at] == b'-' {
             self.at += 1;
         }
@@ -364,8 +398,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn digits(&mut self) -> Result<(), Fault> {
-        let rest = &self.bytes[self.at..];
+    fn digits(&mut self) -> Walk<()> {
+        let rest = &self.bytes()[self.at..];
         match rest.iter().take_while(|byte| byte.is_ascii_digit()).count() {
             0 => Err(self.expected("a digit")),
             count => {
@@ -375,8 +409,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn literal(&mut self, word: &'static str) -> Result<(), Fault> {
-        if !self.bytes[self.at..].starts_with(word.as_bytes()) {
+    fn literal(&mut self, word: &'static str) -> Walk<()> {
+        if !self.bytes()[self.at..].starts_with(word.as_bytes()) {
             return Err(self.expected("a value"));
         }
         self.at += word.len();
@@ -384,7 +418,7 @@ impl<'a> Scanner<'a> {
     }
 
     #[inline]
-    fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), Fault> {
+    fn expect(&mut self, byte: u8, expected: &'static str) -> Walk<()> {
         if self.peek() != Some(byte) {
             return Err(self.expected(expected));
         }
@@ -392,37 +426,49 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn check_depth(&self, depth: usize) -> Result<(), Fault> {
+    fn check_depth(&self, depth: usize) -> Walk<()> {
         match depth < self.limit {
             true => Ok(()),
-            false => Err(Fault::TooDeep { limit: self.limit }),
+            false => Err(too_deep(self.limit)),
         }
     }
 
     #[cold]
-    fn expected(&self, expected: &'static str) -> Fault {
-        Fault::Syntax {
+    fn expected(&self, expected: &'static str) -> Box<Fault> {
+        Box::new(Fault::Syntax {
             at: self.at,
             expected,
-        }
+        })
     }
+
+    fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes()
+    }
+}
+
+#[cold]
+fn too_deep(limit: usize) -> Box<Fault> {
+    Box::new(Fault::TooDeep { limit })
 }
 
 /// How many bytes stand before the first quote, backslash or control character.
 ///
 /// Most of what a peer sends is inside strings, so this is where the time goes: it looks at eight
 /// bytes at once. In `word - ONES * n & !word & HIGHS` the high bit of each byte below `n` is set;
-/// a borrow can set it for bytes after the first such byte, but never before it.
+/// a borrow can set it for bytes after the first such byte, but never before it. A byte that is equal
+/// to another is below one when both are combined by XOR; and neither a quote nor a backslash has a
+/// high bit, so that `!word` does for all three.
+#[inline]
 pub(super) fn plain_run(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
-    let below = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n)) & !word & HIGHS;
-    let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let is = |word: u64, byte: u8| (word ^ (ONES * u64::from(byte))).wrapping_sub(ONES);
     let mut words = bytes.chunks_exact(8);
     let mut at = 0;
     for word in &mut words {
         let word = u64::from_le_bytes(word.try_into().expect("a chunk of eight"));
-        let special = is(word, b'"') | is(word, b'\\') | below(word, 0x20);
+        let is_control = word.wrapping_sub(ONES * 0x20);
+        let special = (is(word, b'"') | is(word, b'\\') | is_control) & !word & HIGHS;
         if special != 0 {
             return at + special.trailing_zeros() as usize / 8;
         }
@@ -455,9 +501,9 @@ impl Brackets {
         }
     }
 
-    fn push(&mut self, bracket: Bracket, limit: usize) -> Result<(), Fault> {
+    fn push(&mut self, bracket: Bracket, limit: usize) -> Walk<()> {
         if self.depth >= limit {
-            return Err(Fault::TooDeep { limit });
+            return Err(too_deep(limit));
         }
         let (word, bit) = (self.depth / 64, 1 << (self.depth % 64));
         match bracket {

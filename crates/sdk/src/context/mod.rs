@@ -68,7 +68,7 @@ struct Inner {
     has_asked: AtomicBool,
     /// What it asks. Most ask nothing.
     #[cfg(feature = "server")]
-    rounds: OnceLock<Rounds>,
+    rounds: OnceLock<Box<Rounds>>,
 }
 
 impl Context {
@@ -305,7 +305,7 @@ impl Context {
         if !self.inner.may_ask.load(Ordering::Acquire) {
             return None;
         }
-        let rounds = self.inner.rounds.get_or_init(Rounds::default);
+        let rounds = self.inner.rounds.get_or_init(Box::default);
         // First made, then a look: whoever ends them in between looks, too, and the fence keeps it so.
         fence(Ordering::SeqCst);
         if self.inner.has_asked.load(Ordering::SeqCst) {
@@ -327,14 +327,14 @@ impl Context {
     /// The same, if it has asked something, or brought answers along.
     #[cfg(feature = "server")]
     pub(crate) fn rounds_so_far(&self) -> Option<&Rounds> {
-        self.inner.rounds.get()
+        self.inner.rounds.get().map(|rounds| &**rounds)
     }
 
     /// From now on it may ask, with what it has brought along.
     #[cfg(feature = "server")]
     pub(crate) fn begin_rounds(&self, brought: Option<Rounds>) {
         if let Some(rounds) = brought {
-            let _ = self.inner.rounds.set(rounds);
+            let _ = self.inner.rounds.set(Box::new(rounds));
         }
         self.inner.may_ask.store(true, Ordering::Release);
     }

@@ -76,12 +76,12 @@ impl Link {
         acts.any_ended = !ended.is_empty();
         let (turned, waker) = {
             let mut state = self.lock();
-            let state = &mut *state;
+            let (state, now) = (&mut *state, self.now());
             for ended in ended.drain(..) {
-                acts.dropped.extend(state.handler_ended(self, ended));
+                acts.dropped.extend(state.handler_ended(self, now, ended));
             }
             while let Some(event) = state.engine.poll_event() {
-                state.resolve(self, event, acts);
+                state.resolve(self, now, event, acts);
             }
             let waker = state.route();
             (state.turned(self), waker)
@@ -203,7 +203,13 @@ enum Act {
 
 impl State {
     /// Who is told of an event.
-    fn resolve(&mut self, link: &Arc<Link>, event: Event<Option<Arc<Waiter>>>, acts: &mut Acts) {
+    fn resolve(
+        &mut self,
+        link: &Arc<Link>,
+        now: Time,
+        event: Event<Option<Arc<Waiter>>>,
+        acts: &mut Acts,
+    ) {
         let act = match event {
             Event::Connected(connected) => self.opened(Ok(connected)),
             Event::ConnectFailed(outcome) => self.opened(Err(outcome)),
@@ -223,7 +229,6 @@ impl State {
                 _ => Act::Notified(notification),
             }),
             Event::Request(incoming) => {
-                let now = link.now();
                 acts.started.extend(self.admit(link, now, incoming));
                 None
             }

@@ -260,8 +260,13 @@ impl State {
 
     /// A handler has ended. What is given back is to be dropped outside the lock: it is not ours.
     #[must_use = "to be dropped outside the lock"]
-    pub(super) fn handler_ended(&mut self, link: &Link, ended: Ended) -> Option<Running> {
-        let (key, now) = (ended.key, link.now());
+    pub(super) fn handler_ended(
+        &mut self,
+        link: &Link,
+        now: Time,
+        ended: Ended,
+    ) -> Option<Running> {
+        let key = ended.key;
         // A thread of it can go on after its answer: with questions, and it has not heard yet.
         self.engine.handler_lingers(key, !ended.gone);
         let kept = match ended.answer {

@@ -88,7 +88,7 @@ impl Link {
         if self.runs_inline {
             for context in started.drain(..) {
                 if let Some(ended) = self.poll_first(app, context) {
-                    let dropped = self.lock().handler_ended(self, ended);
+                    let dropped = self.lock().handler_ended(self, self.now(), ended);
                     drop(dropped);
                 }
             }
@@ -277,7 +277,7 @@ impl Link {
         let mut work = self.work.lock();
         if work.abandoned {
             drop(work);
-            let dropped = self.lock().handler_ended(self, ended);
+            let dropped = self.lock().handler_ended(self, self.now(), ended);
             return drop(dropped);
         }
         self.put_ended(&mut work, Some(ended));

@@ -21,6 +21,8 @@ mod service;
 mod serving;
 mod standing;
 mod steps;
+#[cfg(feature = "validate")]
+mod strict;
 mod strings;
 mod tool_error;
 #[cfg(feature = "validate")]

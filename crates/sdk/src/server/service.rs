@@ -47,6 +47,7 @@ impl Service {
         match (cx.method(), cx.era()) {
             (ListTools::METHOD, _) if tools.is_offered() => self.listed(cx, tools.list(cx, page)?),
             (CallTool::METHOD, _) if tools.is_offered() => self.in_rounds(cx, tools.call(cx)).await,
+            // In boxes of their own, so that a call of a tool has a small one.
             (ListResources::METHOD, _) if resources.is_offered() => {
                 self.listed(cx, resources.list(cx, page)?)
             }
@@ -54,19 +55,21 @@ impl Service {
                 self.listed(cx, resources.list_templates(cx, page)?)
             }
             (ReadResource::METHOD, _) if resources.is_offered() => {
-                self.in_rounds(cx, resources.read(cx)).await
+                let read = async { self.reply(cx, resources.read(cx).await?, &self.caching.reads) };
+                Box::pin(self.in_rounds(cx, read)).await
             }
             (ListPrompts::METHOD, _) if prompts.is_offered() => {
                 self.listed(cx, prompts.list(cx, page)?)
             }
             (GetPrompt::METHOD, _) if prompts.is_offered() => {
-                self.in_rounds(cx, prompts.get(cx)).await
+                let get = async { self.reply(cx, prompts.get(cx).await?, &CacheHint::none()) };
+                Box::pin(self.in_rounds(cx, get)).await
             }
             (Complete::METHOD, _) if self.completes() => {
-                let result = completion::complete(cx, prompts, resources).await?;
+                let result = Box::pin(completion::complete(cx, prompts, resources)).await?;
                 self.reply(cx, result, &CacheHint::none())
             }
-            (Listen::METHOD, Era::Modern) => listen::listen(self, cx).await,
+            (Listen::METHOD, Era::Modern) => Box::pin(listen::listen(self, cx)).await,
             (Subscribe::METHOD, Era::Legacy) if resources.is_offered() => {
                 self.reply(cx, resources.subscribe(cx)?, &CacheHint::none())
             }
@@ -91,14 +94,10 @@ impl Service {
     }
 
     /// Runs a handler that may ask its client something.
-    async fn in_rounds<R: Reply>(
-        &self,
-        cx: &Context,
-        handler: impl Future<Output = Result<R, ErrorObject>>,
-    ) -> Answer {
+    async fn in_rounds(&self, cx: &Context, handler: impl Future<Output = Answer>) -> Answer {
         cx.begin_rounds(Rounds::brought_by(cx, &self.state)?);
         match rounds::run(cx, &self.state, handler).await? {
-            Run::Done(result) => self.reply(cx, result, &self.caching.reads),
+            Run::Done(answer) => Ok(answer),
             Run::InputRequired(result) => self.reply(cx, *result, &CacheHint::none()),
         }
     }

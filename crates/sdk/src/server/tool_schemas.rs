@@ -16,6 +16,8 @@ const MOST_DECODED: usize = 256;
 /// The schemas of one tool.
 pub(super) struct ToolSchemas {
     input: Result<Schema, BadSchema>,
+    /// The type of the arguments refuses all that the schema does, so nothing is checked twice.
+    is_implied: bool,
     output: Option<Result<Schema, BadSchema>>,
 }
 
@@ -28,9 +30,10 @@ pub(super) enum NotCalled {
 }
 
 impl ToolSchemas {
-    pub(super) fn of(tool: &Description) -> Self {
+    pub(super) fn of(tool: &Description, is_implied: bool) -> Self {
         let output = tool.output_schema.as_ref();
         Self {
+            is_implied,
             input: compile(&tool.name, "inputSchema", &tool.input_schema),
             output: output.map(|schema| compile(&tool.name, "outputSchema", schema)),
         }
@@ -51,6 +54,9 @@ impl ToolSchemas {
                 return refused(error_code::INTERNAL_ERROR, format!("{tool:?}: {error}"));
             }
         };
+        if self.is_implied {
+            return Ok(());
+        }
         let most = received_bytes.saturating_mul(DECODED);
         if is_larger_decoded(arguments.json().as_bytes(), most) {
             let problem = format!(

@@ -1,5 +1,6 @@
 //! Tools: what a server can do for a client.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +23,11 @@ use super::changes::{Changes, List};
 use super::reply::{IntoToolResult, schema_of};
 use super::service::Service;
 #[cfg(feature = "validate")]
+use super::strict;
+#[cfg(feature = "validate")]
 use super::tool_schemas::{NotCalled, ToolSchemas};
 use crate::context::Context;
-use crate::driver::{BoxFuture, Payload};
+use crate::driver::{Answer, BoxFuture, Payload};
 #[cfg(feature = "http")]
 use crate::transport::http::mirrored::Mirrored;
 
@@ -55,12 +58,16 @@ pub struct Tool {
     /// Arguments that headers repeat.
     #[cfg(feature = "http")]
     mirrored: Mirrored,
+    /// Whether the type of its arguments refuses all that a schema does.
+    #[cfg(feature = "validate")]
+    refuses: fn(&Map<String, Value>) -> bool,
     /// Read when a server offers it.
     #[cfg(feature = "validate")]
     schemas: Option<Arc<ToolSchemas>>,
 }
 
-type Handler = Arc<dyn Fn(Context, Arguments) -> BoxFuture<CallToolResult> + Send + Sync>;
+/// Runs, and writes its answer where it ends: a result is large, and an answer is not.
+type Handler = Arc<dyn Fn(&Arc<Tool>, Context, Arguments) -> BoxFuture<Answer> + Send + Sync>;
 
 impl Tool {
     /// A tool from its name and its handler. The schema of its arguments is made from their type.
@@ -71,15 +78,14 @@ impl Tool {
         Fut: Future<Output = R> + Send + 'static,
         R: IntoToolResult,
     {
-        let handler: Handler = Arc::new(move |cx, arguments| match arguments.decode() {
+        let handler: Handler = Arc::new(move |tool, cx, arguments| match arguments.decode() {
             Ok(arguments) => {
-                let running = handler(cx, arguments);
-                Box::pin(async move { running.await.into_tool_result() })
+                let (tool, running) = (tool.clone(), handler(cx.clone(), arguments));
+                Box::pin(async move { tool.answer(&cx, running.await.into_tool_result()) })
             }
-            Err(problem) => Box::pin(async move { CallToolResult::error(problem) }),
+            Err(problem) => tool.not_called(&cx, problem),
         });
-        Self::from_parts(Description::new(name, arguments_schema::<A>()), handler)
-            .maybe_output_schema(R::output_schema())
+        Self::from_parts::<A>(name, handler).maybe_output_schema(R::output_schema())
     }
 
     /// A tool whose handler blocks its thread. It runs on a thread of its own, never on the
@@ -92,21 +98,28 @@ impl Tool {
         R: IntoToolResult,
     {
         let handler = Arc::new(handler);
-        let handler: Handler = Arc::new(move |cx, arguments| match arguments.decode() {
+        let handler: Handler = Arc::new(move |tool, cx, arguments| match arguments.decode() {
             Ok(arguments) => {
-                let handler = handler.clone();
-                blocking::run(cx, move |cx| handler(cx, arguments).into_tool_result())
+                let (tool, handler) = (tool.clone(), handler.clone());
+                let running = blocking::run(cx.clone(), move |cx| {
+                    handler(cx, arguments).into_tool_result()
+                });
+                Box::pin(async move { tool.answer(&cx, running.await) })
             }
-            Err(problem) => Box::pin(async move { CallToolResult::error(problem) }),
+            Err(problem) => tool.not_called(&cx, problem),
         });
-        Self::from_parts(Description::new(name, arguments_schema::<A>()), handler)
-            .maybe_output_schema(R::output_schema())
+        Self::from_parts::<A>(name, handler).maybe_output_schema(R::output_schema())
     }
 
-    fn from_parts(description: Description, handler: Handler) -> Self {
+    fn from_parts<A: DeserializeOwned + JsonSchema>(
+        name: impl Into<String>,
+        handler: Handler,
+    ) -> Self {
         Self {
-            description,
+            description: Description::new(name, arguments_schema::<A>()),
             handler,
+            #[cfg(feature = "validate")]
+            refuses: strict::refuses_all_that_its_schema_does::<A>,
             grace: None,
             timeout: None,
             running: None,
@@ -184,18 +197,18 @@ impl Tool {
 
     /// Why it is not called: a schema that cannot be used, or arguments that do not fit it.
     #[cfg(feature = "validate")]
-    fn unfit(&self, cx: &Context, arguments: &mut Arguments) -> Option<Answered> {
+    fn unfit(&self, cx: &Context, arguments: &mut Arguments) -> Option<Answer> {
         let service = cx.service();
         let received_bytes = service.map_or(usize::MAX, |service| service.received_bytes);
         let schemas = self.schemas.as_ref()?;
         let checked = schemas.check_arguments(&self.description.name, arguments, received_bytes);
         checked.err().map(|why| match why {
             NotCalled::Refused(error) => Err(error),
-            NotCalled::Told(problem) => Ok(CallToolResult::error(problem)),
+            NotCalled::Told(problem) => self.answer(cx, CallToolResult::error(problem)),
         })
     }
 
-    async fn call(&self, cx: &Context, arguments: RawJson) -> Answered {
+    async fn call(self: &Arc<Self>, cx: &Context, arguments: RawJson) -> Answer {
         #[cfg_attr(not(feature = "validate"), expect(unused_mut))]
         let mut arguments = Arguments::new(arguments);
         if let Some(running) = &self.running {
@@ -216,9 +229,20 @@ impl Tool {
         if let Some(timeout) = self.timeout {
             cx.set_deadline(timeout, self.timed_out(cx, timeout));
         }
-        let result = (self.handler)(cx.clone(), arguments).await;
+        (self.handler)(self, cx.clone(), arguments).await
+    }
+
+    /// The answer to a call.
+    fn answer(&self, cx: &Context, result: CallToolResult) -> Answer {
         self.check_result(&result)?;
-        Ok(result)
+        let service = cx.service().expect("a tool is called by its server");
+        service.reply(cx, result, &CacheHint::none())
+    }
+
+    /// The tool answers what is wrong with its arguments, so that the model gets to see it.
+    fn not_called(&self, cx: &Context, problem: String) -> BoxFuture<Answer> {
+        let answer = self.answer(cx, CallToolResult::error(problem));
+        Box::pin(std::future::ready(answer))
     }
 
     /// A tool gives what it says that it gives.
@@ -259,8 +283,6 @@ impl Tool {
     }
 }
 
-type Answered = Result<CallToolResult, ErrorObject>;
-
 impl Offer for Tool {
     fn key(&self) -> &str {
         &self.description.name
@@ -274,17 +296,16 @@ impl std::fmt::Debug for Tool {
 }
 
 /// What a call says: which tool, and with what.
-fn read(params: Option<&Params>) -> Result<(RawJson, RawJson), ErrorObject> {
+fn read(params: Option<&Params>) -> Result<(Cow<'_, str>, RawJson), ErrorObject> {
     let invalid = |problem: &str| {
         let problem = format!("tools/call: {problem}");
         ErrorObject::new(error_code::INVALID_PARAMS, problem)
     };
     let params = params.ok_or_else(|| invalid("missing field `name`"))?;
-    let [name, arguments] = params.fields(["name", "arguments"]);
+    let name = params.field_text("name");
     let name = name.ok_or_else(|| invalid("missing field `name`"))?;
-    if name.as_text().is_none() {
-        return Err(invalid("`name` must be a string"));
-    }
+    let name = name.ok_or_else(|| invalid("`name` must be a string"))?;
+    let arguments = params.field("arguments");
     let arguments = arguments.filter(|arguments| arguments.as_bytes() != b"null");
     let arguments = arguments.unwrap_or(RawJson::empty_object());
     match arguments.is_object() {
@@ -336,7 +357,8 @@ impl Tools {
         }
         #[cfg(feature = "validate")]
         {
-            tool.schemas = Some(Arc::new(ToolSchemas::of(&tool.description)));
+            let refuses = (tool.refuses)(&tool.description.input_schema);
+            tool.schemas = Some(Arc::new(ToolSchemas::of(&tool.description, refuses)));
         }
         self.catalogue.add(tool);
     }
@@ -351,10 +373,12 @@ impl Tools {
         let Some(params) = params else {
             return Ok(());
         };
-        let [name, arguments] = params.fields(["name", "arguments"]);
-        let name = name.as_ref().and_then(RawJson::as_text).unwrap_or_default();
+        let name = params.field_text("name").flatten().unwrap_or_default();
         match self.catalogue.get(&name) {
-            Some(tool) => tool.mirrored.check(headers, arguments.as_ref()),
+            Some(tool) => {
+                let arguments = params.field("arguments");
+                tool.mirrored.check(headers, arguments.as_ref())
+            }
             None => Ok(()),
         }
     }
@@ -400,14 +424,20 @@ impl Tools {
         Ok(result)
     }
 
-    pub(super) async fn call(&self, cx: &Context) -> Answered {
-        let (name, arguments) = read(cx.params())?;
-        let name = name.as_text().unwrap_or_default();
-        let Some(tool) = self.catalogue.get(&name) else {
-            let problem = format!("unknown tool: {name}");
-            return Err(ErrorObject::new(error_code::INVALID_PARAMS, problem));
-        };
+    pub(super) async fn call(&self, cx: &Context) -> Answer {
+        let (tool, arguments) = self.called(cx)?;
         tool.call(cx, arguments).await
+    }
+
+    fn called(&self, cx: &Context) -> Result<(Arc<Tool>, RawJson), ErrorObject> {
+        let (name, arguments) = read(cx.params())?;
+        match self.catalogue.get(&name) {
+            Some(tool) => Ok((tool, arguments)),
+            None => {
+                let problem = format!("unknown tool: {name}");
+                Err(ErrorObject::new(error_code::INVALID_PARAMS, problem))
+            }
+        }
     }
 }
 
