@@ -26,7 +26,7 @@ enum State {
 
 impl Attempt {
     pub(crate) fn begin(link: Arc<Link>, ask: Ask, told: Told, canceller: &Canceller) -> Self {
-        let waiter = Waiter::new(told);
+        let waiter = Waiter::new(told, &ask, link.posts());
         let state = match canceller.begin(&link, ask, &waiter) {
             Ok(id) => State::Waiting(id),
             Err(outcome) => State::Over(Some(outcome)),
@@ -64,6 +64,12 @@ impl Future for Attempt {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        self.poll_end(cx)
+    }
+}
+
+impl Attempt {
+    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         let outcome = match &mut self.state {
             State::Over(outcome) => outcome.take().expect("polled again after its end"),
             State::Waiting(_) => ready!(self.waiter.poll_end(cx)),

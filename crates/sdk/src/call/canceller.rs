@@ -17,6 +17,8 @@ pub struct Canceller(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     fired: Notify,
+    /// An attempt is over.
+    closed: Notify,
 }
 
 struct State {
@@ -39,6 +41,7 @@ impl Canceller {
                 open: false,
             }),
             fired: Notify::new(),
+            closed: Notify::new(),
         }))
     }
 
@@ -66,6 +69,7 @@ impl Canceller {
         state.cancelled = Some(reason);
         drop(state);
         self.0.fired.notify_one();
+        self.0.closed.notify_one();
     }
 
     /// Begins the call, or another attempt at it. Nobody can cancel it between this look and its
@@ -84,9 +88,11 @@ impl Canceller {
         Ok(begun)
     }
 
-    /// Whether an attempt is in flight.
-    pub(super) fn is_open(&self) -> bool {
-        self.lock().open
+    /// Waits until no attempt is in flight. Only one can wait.
+    pub(super) async fn until_closed(&self) {
+        while self.lock().open {
+            self.0.closed.notified().await;
+        }
     }
 
     /// An attempt is given up.
@@ -94,6 +100,8 @@ impl Canceller {
         let mut state = self.lock();
         state.look();
         state.open = false;
+        drop(state);
+        self.0.closed.notify_one();
     }
 
     /// The id of the call on the wire, or of the last attempt at it.
@@ -109,6 +117,8 @@ impl Canceller {
         let mut state = self.lock();
         state.most(Some(sent));
         state.open = false;
+        drop(state);
+        self.0.closed.notify_one();
     }
 
     /// Whether any attempt has left.

@@ -2,6 +2,8 @@
 
 use belay_protocol::jsonrpc::RawJson;
 #[cfg(feature = "http")]
+use belay_protocol::jsonrpc::Text;
+#[cfg(feature = "http")]
 use belay_protocol::types::{CallTool, error_code};
 use belay_protocol::types::{ListTools, Meta, Request as _};
 #[cfg(feature = "http")]
@@ -25,7 +27,7 @@ pub(super) struct Said(Mutex<Option<LastCall>>);
 
 /// A call as the layers have left it, and what it said in headers.
 #[cfg(feature = "http")]
-struct LastCall {
+pub(super) struct LastCall {
     known: KnownTools,
     params: RawJson,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -34,15 +36,14 @@ struct LastCall {
 #[cfg(feature = "http")]
 impl Said {
     pub(super) fn note(&self, desk: &Desk, request: &Outgoing) {
-        if let Some(known) = &desk.known_tools
-            && request.method == *CallTool::METHOD
-        {
-            *self.lock() = Some(LastCall {
-                known: known.clone(),
-                params: request.params.clone(),
-                headers: known.headers(&request.params),
-            });
-        }
+        *self.lock() = LastCall::of(desk, &request.method, &request.params);
+    }
+
+    /// What is said in headers.
+    pub(super) fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
+        let last = self.lock();
+        last.as_ref()
+            .map_or_else(Vec::new, |last| last.headers.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<LastCall>> {
@@ -51,7 +52,29 @@ impl Said {
 }
 
 #[cfg(feature = "http")]
+impl From<Option<LastCall>> for Said {
+    fn from(last: Option<LastCall>) -> Self {
+        Self(Mutex::new(last))
+    }
+}
+
+#[cfg(feature = "http")]
 impl LastCall {
+    /// A call of a tool, if tools want something in headers here.
+    pub(super) fn of(desk: &Desk, method: &Text, params: &RawJson) -> Option<Self> {
+        let known = desk.known_tools.as_ref();
+        let known = known.filter(|_| *method == *CallTool::METHOD)?;
+        Some(Self {
+            known: known.clone(),
+            params: params.clone(),
+            headers: known.headers(params),
+        })
+    }
+
+    pub(super) fn headers(&self) -> &[(HeaderName, HeaderValue)] {
+        &self.headers
+    }
+
     /// Whether there is something else to say by now.
     fn is_behind(&self) -> bool {
         self.known.headers(&self.params) != self.headers
@@ -66,8 +89,12 @@ impl Trip {
     /// call that is made twice by itself (**retry-is-explicit**): once more, and only if there is
     /// something else to say.
     #[cfg(feature = "http")]
-    pub(super) async fn round(&self, request: Outgoing) -> Result<RawJson, Error> {
-        let result = self.by_layers(request.clone()).await;
+    pub(super) async fn round(
+        &self,
+        request: Outgoing,
+        first: Option<Result<RawJson, Error>>,
+    ) -> Result<RawJson, Error> {
+        let result = self.made(&request, first).await;
         let refusal = result.as_ref().err().and_then(Error::refusal);
         let last = self.said.lock().take();
         let (Some(error_code::HEADER_MISMATCH), Some(last)) = (refusal.map(|it| it.code), last)
@@ -82,8 +109,24 @@ impl Trip {
 
     /// One request, by way of all layers.
     #[cfg(not(feature = "http"))]
-    pub(super) async fn round(&self, request: Outgoing) -> Result<RawJson, Error> {
-        self.by_layers(request).await
+    pub(super) async fn round(
+        &self,
+        request: Outgoing,
+        first: Option<Result<RawJson, Error>>,
+    ) -> Result<RawJson, Error> {
+        self.made(&request, first).await
+    }
+
+    /// One request, if it was not made already.
+    async fn made(
+        &self,
+        request: &Outgoing,
+        first: Option<Result<RawJson, Error>>,
+    ) -> Result<RawJson, Error> {
+        match first {
+            Some(first) => self.checked(request, first?).await,
+            None => self.by_layers(request.clone()).await,
+        }
     }
 
     /// Looks at the tools again: one of them is not what it was.

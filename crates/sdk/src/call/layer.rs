@@ -1,6 +1,7 @@
 //! What stands around calls: layers, and a connection that may be replaced.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,6 +125,10 @@ pub(crate) trait Lines: Send + Sync {
     /// Waits until there is no link any more, and there will be none.
     fn over(&self) -> BoxFuture<Outcome>;
 
+    /// The link that there is at this moment, if it is alive.
+    #[cfg(feature = "client")]
+    fn now(&self) -> Option<Arc<Link>>;
+
     /// Whether it is worth asking again when a link was gone before anything began.
     fn replaces(&self) -> bool;
 
@@ -143,6 +148,11 @@ impl Lines for Arc<Link> {
             link.closed().await;
             link.lost()
         })
+    }
+
+    #[cfg(feature = "client")]
+    fn now(&self) -> Option<Arc<Link>> {
+        Some(self.clone())
     }
 
     fn replaces(&self) -> bool {
@@ -175,49 +185,79 @@ pub(super) async fn travel(
     canceller: Canceller,
     fresh: bool,
 ) -> Result<RawJson, Error> {
-    let configured = outlet.deadlines.of_method(&ask.method).total;
-    let now = Instant::now();
-    let until = |span: Duration| Some((span, now.checked_add(span)?));
-    let trip = Trip {
-        canceller,
-        serves: ask.serves,
-        idle: ask.idle,
-        total: ask.total.or(configured).and_then(until),
-        on_progress: told.progress.map(|callback| Arc::new(Mutex::new(callback))),
-        on_notice: told.notice,
-        fresh,
-        outlet,
-        #[cfg(all(feature = "client", feature = "http"))]
-        said: Said::default(),
-    };
-    let request = Outgoing {
-        method: ask.method,
-        params: ask.params,
-        meta: ask.meta,
-    };
-    tokio::select! {
-        biased;
-        ended = trip.go(request) => ended,
-        cancelled = trip.canceller.cancelled() => Err(cancelled.into()),
-        timed_out = trip.timed_out() => Err(timed_out.into()),
-    }
+    let (trip, request) = Trip::new(outlet, ask, told, canceller, fresh, Instant::now());
+    trip.within_its_time(trip.go(request)).await
 }
 
 impl Trip {
+    /// What is known of a call that began at this moment, and its request.
+    pub(super) fn new(
+        outlet: Arc<Outlet>,
+        ask: Ask,
+        told: Told,
+        canceller: Canceller,
+        fresh: bool,
+        at: Instant,
+    ) -> (Self, Outgoing) {
+        let configured = outlet.deadlines.of_method(&ask.method).total;
+        let until = |span: Duration| Some((span, at.checked_add(span)?));
+        let trip = Self {
+            canceller,
+            serves: ask.serves,
+            idle: ask.idle,
+            total: ask.total.or(configured).and_then(until),
+            on_progress: told.progress.map(|callback| Arc::new(Mutex::new(callback))),
+            on_notice: told.notice,
+            fresh,
+            outlet,
+            #[cfg(all(feature = "client", feature = "http"))]
+            said: Said::default(),
+        };
+        let request = Outgoing {
+            method: ask.method,
+            params: ask.params,
+            meta: ask.meta,
+        };
+        (trip, request)
+    }
+
+    /// Goes on until the call is over, cancelled or out of time.
+    pub(super) async fn within_its_time(
+        &self,
+        going: impl Future<Output = Result<RawJson, Error>>,
+    ) -> Result<RawJson, Error> {
+        tokio::select! {
+            biased;
+            ended = going => ended,
+            cancelled = self.canceller.cancelled() => Err(cancelled.into()),
+            timed_out = self.timed_out() => Err(timed_out.into()),
+        }
+    }
+
     /// All of it.
     #[cfg(feature = "client")]
     async fn go(&self, request: Outgoing) -> Result<RawJson, Error> {
-        match &self.outlet.desk.guests {
-            Some(guests) if InputRequiredResult::may_answer(&request.method) => {
-                rounds::travel(self, guests, request).await
-            }
-            _ => self.round(request).await,
-        }
+        self.go_on(request, None).await
     }
 
     #[cfg(not(feature = "client"))]
     async fn go(&self, request: Outgoing) -> Result<RawJson, Error> {
         self.by_layers(request).await
+    }
+
+    /// All of it, after what became of the first attempt if there was one.
+    #[cfg(feature = "client")]
+    pub(super) async fn go_on(
+        &self,
+        request: Outgoing,
+        first: Option<Result<RawJson, Error>>,
+    ) -> Result<RawJson, Error> {
+        match &self.outlet.desk.guests {
+            Some(guests) if InputRequiredResult::may_answer(&request.method) => {
+                rounds::travel(self, guests, request, first).await
+            }
+            _ => self.round(request, first).await,
+        }
     }
 
     /// The request as the layers have left it: not made if its result is known.
@@ -233,9 +273,21 @@ impl Trip {
         let result = self.on_a_link(&request).await;
         let result = result.inspect_err(|error| desk.refused(&request, error))?;
         let result = desk.learn(&request, result, stamp);
-        match desk.check(&request, &result) {
+        self.checked(&request, result).await
+    }
+
+    /// A result, if it is what its tool gives.
+    #[cfg(feature = "client")]
+    pub(super) async fn checked(
+        &self,
+        request: &Outgoing,
+        result: RawJson,
+    ) -> Result<RawJson, Error> {
+        let desk = &self.outlet.desk;
+        let check = || desk.check(&request.method, &request.params, &result);
+        match check() {
             // What the tool gives may have changed since it was listed.
-            Err(_) if self.learn_tools().await.is_ok() => desk.check(&request, &result)?,
+            Err(_) if self.learn_tools().await.is_ok() => check()?,
             checked => checked?,
         }
         Ok(result)
@@ -325,6 +377,8 @@ impl Trip {
         Told {
             progress,
             notice: self.on_notice.clone(),
+            #[cfg(all(feature = "client", feature = "http"))]
+            mirrored: self.said.headers(),
         }
     }
 
@@ -335,9 +389,7 @@ impl Trip {
             _ => std::future::pending().await,
         }
         // What is in flight has the same deadline, and its end is told by the engine.
-        while self.canceller.is_open() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        self.canceller.until_closed().await;
         self.out_of_time()
     }
 
@@ -357,7 +409,7 @@ pub(super) fn has_clock() -> bool {
 
 /// Tells the span that this is made in, if there is one, what is known only now.
 #[cfg(any(feature = "client", feature = "server"))]
-fn record(attempt: &Attempt, version: Option<ProtocolVersion>) {
+pub(super) fn record(attempt: &Attempt, version: Option<ProtocolVersion>) {
     let span = tracing::Span::current();
     if let Some(id) = attempt.id() {
         span.record(names::REQUEST_ID, tracing::field::display(id));

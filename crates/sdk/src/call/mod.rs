@@ -7,10 +7,13 @@ mod headers;
 mod layer;
 #[cfg(feature = "client")]
 mod rounds;
+#[cfg(feature = "client")]
+mod straight;
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -174,8 +177,7 @@ impl<T> Call<T> {
                 State::Direct(Attempt::begin(link, ask, told, canceller))
             }
             (Ok(ask), Route::Layered(outlet)) => {
-                let travel = layer::travel(outlet, ask, told, canceller.clone(), self.fresh);
-                State::begin(Box::pin(travel))
+                State::layered(outlet, ask, told, canceller, self.fresh)
             }
         };
         InFlight {
@@ -209,11 +211,29 @@ pub struct InFlight<T> {
 
 enum State {
     Direct(Attempt),
+    #[cfg(feature = "client")]
+    Straight(Box<straight::Straight>),
     Layered(BoxFuture<Result<RawJson, Error>>),
     Over(Option<Result<RawJson, Error>>),
 }
 
 impl State {
+    /// By way of layers, or past them if there is nothing to do.
+    fn layered(
+        outlet: Arc<Outlet>,
+        ask: Ask,
+        told: Told,
+        canceller: &Canceller,
+        fresh: bool,
+    ) -> Self {
+        #[cfg(feature = "client")]
+        if let Some(straight) = straight::Straight::begin(&outlet, &ask, &told, canceller) {
+            return Self::Straight(Box::new(straight));
+        }
+        let travel = layer::travel(outlet, ask, told, canceller.clone(), fresh);
+        Self::begin(Box::pin(travel))
+    }
+
     /// A future does nothing until it is polled, but a call that was started has begun.
     fn begin(mut travel: BoxFuture<Result<RawJson, Error>>) -> Self {
         // Whoever awaits it polls it again, with a waker that wakes. It is not held back because its
@@ -233,6 +253,8 @@ impl<T> InFlight<T> {
     pub fn id(&self) -> Option<RequestId> {
         match &self.state {
             State::Direct(attempt) => attempt.id(),
+            #[cfg(feature = "client")]
+            State::Straight(straight) => straight.attempt().id(),
             State::Layered(_) => self.canceller.id(),
             State::Over(_) => None,
         }
@@ -252,6 +274,14 @@ impl<T> Future for InFlight<T> {
             State::Direct(attempt) => match ready!(Pin::new(attempt).poll(cx)) {
                 Outcome::Answered(result) => Ok(result),
                 other => Err(other.into()),
+            },
+            #[cfg(feature = "client")]
+            State::Straight(straight) => match ready!(straight.poll_end(cx)) {
+                Ok(ended) => ended,
+                Err(travel) => {
+                    self.state = State::Layered(travel);
+                    return self.poll(cx);
+                }
             },
             State::Layered(travel) => ready!(travel.as_mut().poll(cx)),
             State::Over(ended) => ended.take().expect("polled again after its end"),

@@ -22,15 +22,17 @@ use crate::error::Unanswered;
 /// After so many rounds a server does not know what it wants.
 const ROUNDS: u32 = 10;
 
-/// Makes a call, in as many rounds as it takes.
+/// Makes a call, in as many rounds as it takes; `first` is what became of the first request of it, if
+/// that was made already.
 pub(super) async fn travel(
     trip: &Trip,
     guests: &Arc<Guests>,
     request: Outgoing,
+    mut first: Option<Result<RawJson, Error>>,
 ) -> Result<RawJson, Error> {
     let mut round = request.clone();
     for number in 1..=ROUNDS {
-        let error = match trip.round(round).await {
+        let error = match trip.round(round, first.take()).await {
             Ok(result) => return Ok(result),
             Err(error) => error,
         };

@@ -402,6 +402,13 @@ impl Lines for Supervisor {
         })
     }
 
+    fn now(&self) -> Option<Arc<Link>> {
+        match &*self.line.borrow() {
+            Line::Up(established) => Some(established.link.clone()),
+            Line::Down | Line::Over(_) => None,
+        }
+    }
+
     fn over(&self) -> BoxFuture<Outcome> {
         let mut line = self.line.subscribe();
         Box::pin(async move {

@@ -79,6 +79,8 @@ pub(crate) struct Link {
     has_ended: AtomicBool,
     /// Handlers are first polled by whoever turns the link.
     runs_inline: bool,
+    /// What it says is posted: it opens exchanges.
+    posts: bool,
     /// There is one runner for as long as there is a connection.
     keeps_runner: bool,
     /// What is served, once there is a driver. It may know this link.
@@ -151,6 +153,7 @@ impl Link {
         // A pipe waits, and what is said on it is bounded by the engine.
         let weighs_output = config.role() == Role::Server && config.wire != Wire::Pipe;
         let keeps_runner = config.role() == Role::Server;
+        let posts = config.role() == Role::Client && config.wire != Wire::Pipe;
         Arc::new(Self {
             state: Mutex::new(State {
                 engine: Engine::carrying(config),
@@ -163,6 +166,7 @@ impl Link {
             work: Mutex::default(),
             has_ended: AtomicBool::new(false),
             runs_inline: surroundings.runs_inline,
+            posts,
             keeps_runner,
             app: OnceLock::new(),
             room: Notify::new(),
@@ -252,6 +256,17 @@ impl Link {
     pub(crate) fn cancel(&self, call: CallId, reason: Option<&str>) {
         self.tell(|engine, now| engine.cancel(now, call, reason));
         self.room.notify_waiters();
+    }
+
+    /// Whether what it says is posted.
+    pub(crate) fn posts(&self) -> bool {
+        self.posts
+    }
+
+    /// Who waits for a call in flight, if that is a caller, and not the engine itself.
+    #[cfg(all(feature = "http", feature = "client"))]
+    pub(crate) fn waiter(&self, call: CallId) -> Option<Arc<Waiter>> {
+        self.lock().engine.call_mut(call)?.clone()
     }
 
     /// Whether a call in flight has left.

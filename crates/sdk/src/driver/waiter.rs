@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use belay_protocol::engine::Outcome;
+use belay_protocol::engine::{Ask, Outcome};
 use belay_protocol::jsonrpc::Notification;
+#[cfg(all(feature = "http", feature = "client"))]
+use belay_protocol::jsonrpc::{RawJson, Text};
 use belay_protocol::types::ProgressParams;
 
 use super::fenced;
@@ -23,6 +25,17 @@ pub(crate) type OnNotice = Arc<dyn Fn(Notification) + Send + Sync>;
 pub(crate) struct Told {
     pub(crate) progress: Option<OnProgress>,
     pub(crate) notice: Option<OnNotice>,
+    /// What its POST says in headers of its arguments.
+    #[cfg(all(feature = "http", feature = "client"))]
+    pub(crate) mirrored: Vec<(http::HeaderName, http::HeaderValue)>,
+}
+
+/// What the headers of a POST say of the call that it carries, so that nobody reads its frame for that.
+#[cfg(all(feature = "http", feature = "client"))]
+pub(crate) struct Posted {
+    pub(crate) method: Text,
+    pub(crate) params: RawJson,
+    pub(crate) mirrored: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
 pub(crate) struct Waiter {
@@ -30,6 +43,8 @@ pub(crate) struct Waiter {
     wants_progress: bool,
     progress: Mutex<Option<OnProgress>>,
     notice: Option<OnNotice>,
+    #[cfg(all(feature = "http", feature = "client"))]
+    posted: Option<Posted>,
     /// The caller's future was dropped: nobody wants to know any more.
     given_up: AtomicBool,
 }
@@ -41,8 +56,21 @@ enum End {
 }
 
 impl Waiter {
-    pub(crate) fn new(told: Told) -> Arc<Self> {
+    /// For a call that is posted, if `is_posted`.
+    #[cfg_attr(
+        not(all(feature = "http", feature = "client")),
+        expect(unused_variables, reason = "nothing is posted")
+    )]
+    pub(crate) fn new(told: Told, ask: &Ask, is_posted: bool) -> Arc<Self> {
+        #[cfg(all(feature = "http", feature = "client"))]
+        let posted = is_posted.then(|| Posted {
+            method: ask.method.clone(),
+            params: ask.params.clone(),
+            mirrored: told.mirrored,
+        });
         Arc::new(Self {
+            #[cfg(all(feature = "http", feature = "client"))]
+            posted,
             end: Mutex::new(End::Waiting(None)),
             wants_progress: told.progress.is_some(),
             progress: Mutex::new(told.progress),
@@ -96,6 +124,11 @@ impl Waiter {
             });
             *self.progress.lock() = told;
         }
+    }
+
+    #[cfg(all(feature = "http", feature = "client"))]
+    pub(crate) fn posted(&self) -> Option<&Posted> {
+        self.posted.as_ref()
     }
 
     /// What is told whatever else is said about the call, if something is.

@@ -107,14 +107,25 @@ pub(super) enum Unread {
 
 /// Reads a body to its end.
 pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Unread> {
+    let mut first = Bytes::new();
     let mut read = BytesMut::new();
     while let Some(data) = next(&mut body).await.map_err(Unread::Broken)? {
-        if read.len() + data.len() > limit {
+        if first.len() + read.len() + data.len() > limit {
             return Err(Unread::TooLong { limit });
         }
-        read.extend_from_slice(&data);
+        // What comes in one piece is not copied.
+        match first.is_empty() && read.is_empty() {
+            true => first = data,
+            false => {
+                read.extend_from_slice(&std::mem::take(&mut first));
+                read.extend_from_slice(&data);
+            }
+        }
     }
-    Ok(read.freeze())
+    Ok(match read.is_empty() {
+        true => first,
+        false => read.freeze(),
+    })
 }
 
 /// Reads what is left of a body that says nothing, so that its connection can be used again; but not

@@ -178,14 +178,7 @@ impl ClientBuilder {
         let connections = Connections::new(&self.reach, link.tasks().clone())?;
         let limits = link.reading_limits();
         let tap = self.tap.clone();
-        let known_tools = self.reach.known_tools.clone();
-        Ok(Place::new(
-            address.clone(),
-            connections,
-            tap,
-            limits,
-            known_tools,
-        ))
+        Ok(Place::new(address.clone(), connections, tap, limits))
     }
 }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use belay_protocol::engine::{Closing, ExchangeId, LossKind, Waiting};
-use belay_protocol::jsonrpc::{self, DecodeError, DecodeFault, Message, RawJson, RequestId};
+use belay_protocol::engine::{CallId, Closing, ExchangeId, LossKind, Waiting};
+use belay_protocol::jsonrpc::{self, DecodeError, DecodeFault, Message, RawJson};
 use belay_protocol::types::legacy::Initialize;
-use belay_protocol::types::{CallTool, Era, ProtocolVersion, Request as _};
+use belay_protocol::types::{Era, ProtocolVersion, Request as _};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -19,7 +19,6 @@ use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 
 use super::super::headers;
-use super::super::mirrored::KnownTools;
 use super::address::Address;
 use super::answer::{self, Content, HttpAnswer, Unread};
 use super::connect::Connections;
@@ -34,8 +33,6 @@ pub(super) struct Place {
     pub(super) tap: Option<Tap>,
     /// The longest message that is read, and how deep it may be nested.
     pub(super) limits: (usize, usize),
-    /// What tools want to see in headers.
-    known_tools: KnownTools,
     /// Where answers come.
     pub(super) answers: Answers,
     /// The session, in the legacy era.
@@ -59,14 +56,12 @@ impl Place {
         connections: Connections,
         tap: Option<Tap>,
         limits: (usize, usize),
-        known_tools: KnownTools,
     ) -> Self {
         Self {
             address,
             connections,
             tap,
             limits,
-            known_tools,
             answers: Answers::InResponse,
             session: Mutex::default(),
             listens: CancellationToken::new(),
@@ -135,8 +130,8 @@ pub(super) async fn carry(place: Arc<Place>, carried: Carried) {
         };
         let going_on = async {
             match waiting {
-                Waiting::Call(_) => {
-                    ask(&place, &carried).await;
+                Waiting::Call(call) => {
+                    ask(&place, &carried, call).await;
                     // The engine has been told what came of it, and says what is next.
                     poll_fn(|cx| carried.poll_over(cx)).await;
                 }
@@ -164,13 +159,8 @@ pub(super) async fn carry(place: Arc<Place>, carried: Carried) {
 const LAST_MOMENT: Duration = Duration::from_millis(100);
 
 /// A call.
-async fn ask(place: &Place, carried: &Carried) {
-    let Some(Prepared {
-        request,
-        asks,
-        opens,
-    }) = place.request(carried)
-    else {
+async fn ask(place: &Place, carried: &Carried, call: CallId) {
+    let Some((request, opens)) = place.call(carried, call) else {
         return;
     };
     let named = request.headers().contains_key(headers::SESSION_ID);
@@ -190,7 +180,7 @@ async fn ask(place: &Place, carried: &Carried) {
             }
         }
     }
-    understand(place, carried, response, named, asks.as_ref()).await;
+    understand(place, carried, response, named, call).await;
 }
 
 /// A call whose answer comes on the event stream: the response only says that it has arrived.
@@ -205,7 +195,7 @@ async fn understand(
     carried: &Carried,
     response: Response<Incoming>,
     named: bool,
-    asked: Option<&RequestId>,
+    asked: CallId,
 ) {
     let (parts, body) = response.into_parts();
     let (status, headers) = (parts.status, &parts.headers);
@@ -249,7 +239,7 @@ fn speaks_for_itself(
     carried: &Carried,
     status: StatusCode,
     body: &Bytes,
-    asked: Option<&RequestId>,
+    asked: CallId,
 ) -> bool {
     let closed = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     // Until it is known what a server speaks, only what may tell that is listened to.
@@ -262,7 +252,9 @@ fn speaks_for_itself(
         return false;
     }
     match jsonrpc::decode(body, 64) {
-        Ok(Message::Response(response)) => response.body.is_err() && Some(&response.id) == asked,
+        Ok(Message::Response(response)) => {
+            response.body.is_err() && response.id == asked.request_id()
+        }
         // Where answers come on a stream, only one that names its call takes their place.
         Ok(Message::Unaddressed(_)) => place.answers == Answers::InResponse,
         _ => false,
@@ -273,9 +265,11 @@ fn speaks_for_itself(
 async fn tell(place: &Place, carried: &Carried) {
     let mut attempts = 0;
     let (response, named) = loop {
-        let Some(Prepared { request, .. }) = place.request(carried) else {
+        let Some(frame) = carried.peek() else {
             return;
         };
+        let mut request = place.post(carried, &frame, false);
+        place.name_session(request.headers_mut(), carried);
         let named = request.headers().contains_key(headers::SESSION_ID);
         match place.connections.send_beside(request).await {
             Ok(response) => break (response, named),
@@ -298,76 +292,83 @@ async fn tell(place: &Place, carried: &Carried) {
 /// So often something that was not sent is sent after all.
 const ATTEMPTS: usize = 3;
 
-/// A POST that is ready to go.
-struct Prepared {
-    request: Request<Outgoing>,
-    /// The id of the call, if it is one.
-    asks: Option<RequestId>,
-    /// Whether it opens a session.
-    opens: bool,
-}
-
 impl Place {
-    /// The POST for the frame that waits.
-    fn request(&self, carried: &Carried) -> Option<Prepared> {
+    /// The POST for a call that waits, and whether it opens a session.
+    fn call(&self, carried: &Carried, call: CallId) -> Option<(Request<Outgoing>, bool)> {
         let frame = carried.peek()?;
-        let message = jsonrpc::decode(&frame, usize::MAX).ok();
-        let asks = match &message {
-            Some(Message::Request(request)) => Some(request.id.clone()),
-            _ => None,
+        let mut request = self.post(carried, &frame, true);
+        let headers = request.headers_mut();
+        let waiter = carried.link().waiter(call);
+        let Some(posted) = waiter.as_ref().and_then(|waiter| waiter.posted()) else {
+            let opens = self.open(headers, &frame);
+            return Some((request, opens));
         };
-        let body = Outgoing::frame(carried, &frame, asks.is_some(), self.tap.clone());
-        let mut request = Request::new(body);
+        match carried.link().agreed_version() {
+            Some(version) if version.era() == Era::Modern => {
+                modern_headers(headers, version, &posted.method, &posted.params);
+                headers.extend(posted.mirrored.iter().cloned());
+            }
+            _ => self.name_session(headers, carried),
+        }
+        Some((request, false))
+    }
+
+    /// The POST for a frame that waits.
+    fn post(&self, carried: &Carried, frame: &Bytes, is_call: bool) -> Request<Outgoing> {
+        let mut request = Request::new(Outgoing::frame(carried, frame, is_call, self.tap.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.address.uri().clone();
         let headers = request.headers_mut();
+        headers.reserve(8);
         headers.insert(CONTENT_TYPE, headers::JSON);
         headers.insert(ACCEPT, headers::BOTH);
-        let opens =
-            matches!(&message, Some(Message::Request(it)) if it.method == *Initialize::METHOD);
-        let version = carried.link().agreed_version();
-        match self.modern_headers(message.as_ref()) {
-            Some(modern) => headers.extend(modern),
-            // Neither header is known to the revisions that have event streams.
-            None if opens || self.answers == Answers::OnStream => {}
-            None => {
-                headers.extend(version.map(version_header));
-                let session = self.session();
-                headers.extend(session.map(|session| (headers::SESSION_ID, session)));
-            }
-        }
-        Some(Prepared {
-            request,
-            asks,
-            opens,
-        })
+        request
     }
 
-    /// The headers that say what the body of a modern request says.
-    fn modern_headers(&self, message: Option<&Message>) -> Option<HeaderMap> {
+    /// Says in headers which revision is spoken, and in which session.
+    fn name_session(&self, headers: &mut HeaderMap, carried: &Carried) {
+        // Neither header is known to the revisions that have event streams.
+        if self.answers == Answers::OnStream {
+            return;
+        }
+        headers.extend(carried.link().agreed_version().map(version_header));
+        let session = self.session();
+        headers.extend(session.map(|session| (headers::SESSION_ID, session)));
+    }
+
+    /// What is said in headers of a request of the engine's own, which opens the conversation. Tells
+    /// whether that opens a session.
+    fn open(&self, headers: &mut HeaderMap, frame: &Bytes) -> bool {
         use belay_protocol::types::meta_key::PROTOCOL_VERSION;
 
-        let Some(Message::Request(request)) = message else {
-            return None;
+        let Ok(Message::Request(request)) = jsonrpc::decode(frame, usize::MAX) else {
+            return false;
         };
-        let params = request.params.as_ref()?;
-        let version = params.field("_meta")?.field(PROTOCOL_VERSION)?;
-        let version: ProtocolVersion = version.as_text()?.parse().ok()?;
-        if version.era() != Era::Modern {
-            return None;
+        let params = request.params.unwrap_or(RawJson::empty_object().into());
+        let version = params
+            .field("_meta")
+            .and_then(|meta| meta.field(PROTOCOL_VERSION));
+        let version = version.as_ref().and_then(RawJson::as_text);
+        if let Some(version) = version.and_then(|version| version.parse().ok()) {
+            modern_headers(headers, version, &request.method, &params);
         }
-        let mut headers = HeaderMap::new();
-        headers.extend([version_header(version)]);
-        headers.insert(headers::METHOD, headers::encode(&request.method));
-        if let Some(field) = headers::named_by(&request.method)
-            && let Some(named) = params.field(field).as_ref().and_then(RawJson::as_text)
-        {
-            headers.insert(headers::NAME, headers::encode(&named));
-        }
-        if request.method == *CallTool::METHOD {
-            headers.extend(self.known_tools.headers(params));
-        }
-        Some(headers)
+        request.method == *Initialize::METHOD
+    }
+}
+
+/// The headers that say what the body of a modern request says.
+fn modern_headers(
+    headers: &mut HeaderMap,
+    version: ProtocolVersion,
+    method: &str,
+    params: &RawJson,
+) {
+    headers.extend([version_header(version)]);
+    headers.insert(headers::METHOD, headers::encode(method));
+    if let Some(field) = headers::named_by(method)
+        && let Some(named) = params.field(field).as_ref().and_then(RawJson::as_text)
+    {
+        headers.insert(headers::NAME, headers::encode(&named));
     }
 }
 

@@ -1,0 +1,127 @@
+//! The short way of a call: on the link that there is, with nothing around it.
+//!
+//! A client may have to do something about the answer to a call: to answer questions of the server, to
+//! say something else in headers, to look at a tool again. Mostly it has not. So the request is made at
+//! once, and only if its answer wants more does the call go the long way, from there on.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use belay_protocol::engine::{Ask, Outcome};
+use belay_protocol::jsonrpc::RawJson;
+#[cfg(feature = "http")]
+use belay_protocol::types::error_code;
+use tokio::time::Instant;
+
+#[cfg(feature = "http")]
+use super::headers::LastCall;
+use super::layer::{Outlet, Trip, record};
+use super::{Attempt, Canceller};
+use crate::Error;
+use crate::client::is_kept;
+use crate::driver::{BoxFuture, Told};
+
+pub(super) struct Straight {
+    attempt: Attempt,
+    outlet: Arc<Outlet>,
+    ask: Ask,
+    canceller: Canceller,
+    begun: Instant,
+    #[cfg(feature = "http")]
+    said: Option<LastCall>,
+}
+
+impl Straight {
+    /// Begins a call, unless something has to be done before.
+    pub(super) fn begin(
+        outlet: &Arc<Outlet>,
+        ask: &Ask,
+        told: &Told,
+        canceller: &Canceller,
+    ) -> Option<Self> {
+        let is_told = told.progress.is_some() || told.notice.is_some();
+        // What is kept may be known already; what is told is told of every attempt.
+        if is_told || is_kept(&ask.method) || !outlet.layers.is_empty() {
+            return None;
+        }
+        let link = outlet.lines.now()?;
+        let version = link.agreed_version();
+        #[cfg(feature = "http")]
+        let said = LastCall::of(&outlet.desk, &ask.method, &ask.params);
+        let told = Told {
+            #[cfg(feature = "http")]
+            mirrored: said
+                .as_ref()
+                .map_or_else(Vec::new, |said| said.headers().to_vec()),
+            ..Told::default()
+        };
+        let attempt = Attempt::begin(link, ask.clone(), told, canceller);
+        if attempt.found_no_link() && outlet.lines.replaces() {
+            return None;
+        }
+        record(&attempt, version);
+        Some(Self {
+            attempt,
+            outlet: outlet.clone(),
+            ask: ask.clone(),
+            canceller: canceller.clone(),
+            begun: Instant::now(),
+            #[cfg(feature = "http")]
+            said,
+        })
+    }
+
+    pub(super) fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+
+    /// The end of the call, or the rest of its way.
+    pub(super) fn poll_end(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Result<RawJson, Error>, BoxFuture<Result<RawJson, Error>>>> {
+        let outcome = ready!(self.attempt.poll_end(cx));
+        let desk = &self.outlet.desk;
+        // It was heard, and spoke.
+        if matches!(
+            outcome,
+            Outcome::Answered(_) | Outcome::Refused(_) | Outcome::InputRequired(_)
+        ) {
+            self.outlet.lines.succeeded();
+        }
+        let first = match outcome {
+            Outcome::Answered(result) => {
+                match desk.check(&self.ask.method, &self.ask.params, &result) {
+                    Ok(()) => return Poll::Ready(Ok(Ok(result))),
+                    Err(_) => Ok(result),
+                }
+            }
+            asked @ Outcome::InputRequired(_) if desk.guests.is_some() => Err(asked.into()),
+            #[cfg(feature = "http")]
+            Outcome::Refused(error)
+                if error.code == error_code::HEADER_MISMATCH && self.said.is_some() =>
+            {
+                Err(Outcome::Refused(error).into())
+            }
+            other => return Poll::Ready(Ok(Err(other.into()))),
+        };
+        Poll::Ready(Err(self.go_on(first)))
+    }
+
+    /// The long way, after the first attempt.
+    fn go_on(&mut self, first: Result<RawJson, Error>) -> BoxFuture<Result<RawJson, Error>> {
+        let (outlet, ask) = (self.outlet.clone(), self.ask.clone());
+        let canceller = self.canceller.clone();
+        let trip = Trip::new(outlet, ask, Told::default(), canceller, false, self.begun);
+        #[cfg_attr(not(feature = "http"), expect(unused_mut))]
+        let (mut trip, request) = trip;
+        #[cfg(feature = "http")]
+        {
+            trip.said = self.said.take().into();
+        }
+        Box::pin(async move {
+            let going = trip.go_on(request, Some(first));
+            trip.within_its_time(going).await
+        })
+    }
+}
