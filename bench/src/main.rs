@@ -1,29 +1,32 @@
-//! `echo` over stdio and HTTP: Belay beside rmcp and the floor, alternating in one run.
+//! Belay beside rmcp and the floor, alternating in one run.
 //!
 //! ```text
-//! cargo run --release --manifest-path bench/Cargo.toml [-- --seconds 1 --rounds 5]
+//! cargo run --release --manifest-path bench/Cargo.toml [-- WHAT… --millis 1000 --rounds 5]
 //! ```
 //!
-//! The floor answers with a line, or a response, that was made before: what is left is the cost of
-//! the pipe, with a write for each line, or of hyper. What is measured is the number of answers per second, and the time that the
-//! server's process spends on each. Machines differ, and are shared: so all is shown as a ratio to
-//! the floor of the same run.
+//! | what | which ratios |
+//! |---|---|
+//! | `servers` | answers per second and CPU time of a server, for one `echo` of 64 bytes |
+//! | `clients` | the same of a client, against the floor's server |
+//! | `in-flight` | CPU time of a call beside 0 to 10,000 others, to that of a call alone |
+//! | `sessions` | memory of idle legacy sessions, 1,000 to 100,000 of them |
+//!
+//! The floor is what nobody can do without: messages are read with `serde_json` and go through a pipe
+//! or hyper. Machines differ, and are shared: so all is shown as ratios of the same run.
 
-mod http;
-mod load;
+mod clients;
+mod growth;
+mod measure;
+mod process;
+mod raw;
 mod servers;
-mod stdio;
 
 use std::time::Duration;
 
-/// What a request looks like.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Era {
-    Legacy,
-    Modern,
-}
+use belay_cost::messages::Era;
+use measure::{Plan, compare};
 
-/// Who answers.
+/// Whose code is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Floor,
@@ -34,6 +37,8 @@ pub(crate) enum Who {
 }
 
 impl Who {
+    const ALL: [Self; 4] = [Self::Floor, Self::Belay, Self::Rmcp, Self::RmcpJson];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Floor => "floor",
@@ -42,36 +47,80 @@ impl Who {
             Self::RmcpJson => "rmcp-json",
         }
     }
+
+    fn named(name: &str) -> Self {
+        let known = Self::ALL.into_iter().find(|who| who.name() == name);
+        known.expect("floor, belay, rmcp or rmcp-json")
+    }
 }
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    if let ["serve", wire, who] = words[..] {
-        return servers::run(wire, who);
+    match words[..] {
+        ["serve", wire, who] => return servers::run(wire, Who::named(who)),
+        ["call", wire, era, who, beside] => {
+            let era = era.parse().expect("an era");
+            return clients::run(wire, era, Who::named(who), beside.parse().expect("a number"));
+        }
+        _ => {}
     }
     let number = |name: &str, default: u64| {
         let at = words.iter().position(|word| *word == name);
         let value = at.and_then(|at| words.get(at + 1)?.parse().ok());
         value.unwrap_or(default)
     };
-    let span = Duration::from_millis(number("--millis", 1000));
-    let rounds = number("--rounds", 5) as usize;
-    println!("echo: answers per second, server time per answer, and both beside the floor");
-    println!("({rounds} rounds of {span:?} each, alternating; medians)\n");
-    for era in [Era::Legacy, Era::Modern] {
-        let whos = [Who::Floor, Who::Belay, Who::Rmcp];
-        load::compare("stdio", era, &whos, rounds, |who| stdio::Server::start(who, era), |server| {
-            server.load(span)
-        });
+    let plan = Plan {
+        span: Duration::from_millis(number("--millis", 1000)),
+        rounds: number("--rounds", 5) as usize,
+    };
+    let all = ["servers", "clients", "in-flight", "sessions"];
+    let chosen: Vec<&str> = all.into_iter().filter(|what| words.contains(what)).collect();
+    let does = |what: &str| chosen.is_empty() || chosen.contains(&what);
+    println!("{} rounds of {:?} each, alternating; medians\n", plan.rounds, plan.span);
+    if does("servers") {
+        servers(plan);
     }
+    if does("clients") {
+        clients(plan);
+    }
+    if does("in-flight") {
+        growth::in_flight(plan);
+    }
+    if does("sessions") {
+        growth::sessions();
+    }
+}
+
+fn servers(plan: Plan) {
+    measure::head("servers");
+    let some = [Who::Floor, Who::Belay, Who::Rmcp];
     for era in [Era::Legacy, Era::Modern] {
-        let whos = match era {
-            Era::Legacy => vec![Who::Floor, Who::Belay, Who::Rmcp],
-            Era::Modern => vec![Who::Floor, Who::Belay, Who::Rmcp, Who::RmcpJson],
+        let title = format!("stdio, {}", era.name());
+        compare(&title, &some, plan, |who| raw::Pipe::start(who, era, 64));
+    }
+    for (title, era, tool) in [
+        ("HTTP, modern, JSON", Era::Modern, "echo"),
+        ("HTTP, modern, events", Era::Modern, "count"),
+        ("HTTP, legacy", Era::Legacy, "echo"),
+    ] {
+        let whos: &[Who] = match tool == "echo" && era == Era::Modern {
+            true => &Who::ALL,
+            false => &some,
         };
-        load::compare("http", era, &whos, rounds, |who| http::Server::start(who, era), |server| {
-            server.load(span)
-        });
+        compare(title, whos, plan, |who| raw::Http::start(who, era, tool));
     }
+    println!();
+}
+
+fn clients(plan: Plan) {
+    measure::head("clients, against the floor's server");
+    let whos = [Who::Floor, Who::Belay, Who::Rmcp];
+    for wire in ["stdio", "http"] {
+        for era in [Era::Legacy, Era::Modern] {
+            let title = format!("{wire}, {}", era.name());
+            compare(&title, &whos, plan, |who| clients::Client::start(wire, era, who, 0));
+        }
+    }
+    println!();
 }

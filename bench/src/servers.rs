@@ -1,50 +1,47 @@
 //! Those who answer.
 
-use std::convert::Infallible;
-use std::io::{BufRead, Write};
+use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
+use belay::http::Endpoint;
+use belay::{Context, Server, Tool};
+use belay_cost::floor;
 use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::ProgressNotificationParam;
+use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use rmcp::{ServiceExt, tool, tool_router};
+use rmcp::{RoleServer, ServiceExt, tool, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
-use crate::{Era, Who};
+use crate::Who;
 
-pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
-pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-
-pub(crate) fn echo(era: Era) -> String {
-    let meta = match era {
-        Era::Legacy => r#""progressToken":1"#,
-        Era::Modern => {
-            r#""progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}"#
-        }
-    };
-    format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"_meta":{{{meta}}},"name":"echo","arguments":{{"text":"hello, world"}}}}}}"#
-    )
-}
-
-/// What the floor answers, whatever it is asked.
-const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hello, world"}]}}"#;
+/// More than are measured.
+const MOST: usize = 1 << 20;
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
     text: String,
 }
 
-fn belay() -> belay::Server {
-    let echo = |_: belay::Context, echo: Echo| async move { echo.text };
-    belay::Server::new("bench", "1").tool(belay::Tool::new("echo", echo))
+fn belay() -> Server {
+    let echo = |_: Context, echo: Echo| async move { echo.text };
+    let count = |cx: Context, echo: Echo| async move {
+        cx.progress(1.0, None, "").await;
+        echo.text
+    };
+    let hang = |_: Context, _: Echo| async move { pending::<String>().await };
+    Server::new("bench", "1")
+        .tool(Tool::new("echo", echo))
+        .tool(Tool::new("count", count))
+        .tool(Tool::new("hang", hang))
+        .limits(|limits| {
+            limits.handlers = MOST;
+            limits.kept_bytes = MOST << 10;
+        })
 }
 
 #[derive(Clone)]
@@ -56,20 +53,32 @@ impl Rmcp {
     async fn echo(&self, Parameters(echo): Parameters<Echo>) -> String {
         echo.text
     }
+
+    #[tool(description = "Says so first, then what it is told.")]
+    async fn count(
+        &self,
+        Parameters(echo): Parameters<Echo>,
+        context: RequestContext<RoleServer>,
+    ) -> String {
+        if let Some(token) = context.meta.get_progress_token() {
+            let progress = ProgressNotificationParam::new(token, 1.0);
+            let _ = context.peer.notify_progress(progress).await;
+        }
+        echo.text
+    }
 }
 
-pub(crate) fn run(wire: &str, who: &str) {
-    let whos = [Who::Floor, Who::Belay, Who::Rmcp, Who::RmcpJson];
-    let who = whos.into_iter().find(|known| known.name() == who).expect("a name");
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.enable_all().worker_threads(2);
+    runtime.build().expect("a runtime")
+}
+
+pub(crate) fn run(wire: &str, who: Who) {
     if wire == "stdio" && who == Who::Floor {
-        return floor_stdio();
+        return floor::serve_stdio();
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .worker_threads(2)
-        .build()
-        .expect("a runtime");
-    runtime.block_on(async {
+    runtime().block_on(async {
         match wire {
             "stdio" => serve_stdio(who).await,
             _ => serve_http(who).await,
@@ -89,29 +98,17 @@ async fn serve_stdio(who: Who) {
     }
 }
 
-/// A line for each line, each with a write of its own.
-fn floor_stdio() {
-    let mut input = std::io::BufReader::with_capacity(1 << 16, std::io::stdin());
-    let mut output = std::io::stdout().lock();
-    let answer = format!("{ANSWER}\n");
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if input.read_until(b'\n', &mut line).expect("a pipe") == 0 {
-            return;
-        }
-        output.write_all(answer.as_bytes()).expect("a reader");
-        output.flush().expect("a reader");
-    }
-}
-
 async fn serve_http(who: Who) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a socket");
     println!("{}", listener.local_addr().expect("an address"));
     match who {
-        Who::Floor => floor_http(listener).await,
+        Who::Floor => floor::serve_http(listener).await,
         Who::Belay => {
-            let endpoint = belay::http::Endpoint::new(belay());
+            // One client may have half of what it leaves to others, so there is more than it takes.
+            let endpoint = Endpoint::new(belay())
+                .sessions(MOST)
+                .session_idle(Duration::from_secs(3600))
+                .kept_bytes(4 << 30);
             endpoint.listen(listener).expect("a socket").await;
         }
         Who::Rmcp | Who::RmcpJson => {
@@ -127,24 +124,5 @@ async fn serve_http(who: Who) {
             });
             axum::serve(listener, router).await.expect("a socket");
         }
-    }
-}
-
-async fn floor_http(listener: TcpListener) {
-    loop {
-        let (stream, _) = listener.accept().await.expect("a connection");
-        stream.set_nodelay(true).expect("a socket");
-        tokio::spawn(async move {
-            let service = service_fn(|request: Request<hyper::body::Incoming>| async {
-                let body = request.into_body().collect().await;
-                drop(body);
-                let mut response = Response::new(Full::new(Bytes::from_static(ANSWER.as_bytes())));
-                let kind = hyper::header::HeaderValue::from_static("application/json");
-                response.headers_mut().insert("content-type", kind);
-                Ok::<_, Infallible>(response)
-            });
-            let http = hyper::server::conn::http1::Builder::new();
-            let _ = http.serve_connection(TokioIo::new(stream), service).await;
-        });
     }
 }

@@ -1,4 +1,5 @@
-//! What nobody can do without: a message is read with `serde_json`, and an answer is written.
+//! What nobody can do without: a server that reads a message with `serde_json` and writes an answer, and
+//! a client that does the opposite.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -15,8 +16,8 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
-/// A line for each line, each with a write of its own.
-pub(crate) fn serve_stdio() {
+/// Serves stdin and stdout: a line for each line, each with a write of its own.
+pub fn serve_stdio() {
     let mut input = std::io::BufReader::with_capacity(1 << 16, std::io::stdin());
     let mut output = std::io::stdout().lock();
     let mut line = Vec::new();
@@ -42,6 +43,8 @@ struct Message<'a> {
 
 #[derive(Default, Deserialize)]
 struct Params<'a> {
+    #[serde(default, borrow)]
+    name: Cow<'a, str>,
     #[serde(default)]
     arguments: Echo,
     #[serde(default, borrow, rename = "_meta")]
@@ -112,6 +115,8 @@ fn answer(message: &[u8]) -> Option<Vec<u8>> {
         "server/discover" => answer.extend_from_slice(
             br#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"floor","version":"1"}}}"#,
         ),
+        // It is never answered.
+        _ if message.params.name == "hang" => return None,
         _ => {
             let r#type = "text";
             let text = &message.params.arguments.text;
@@ -130,7 +135,8 @@ fn answer(message: &[u8]) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-pub(crate) async fn serve_http(listener: TcpListener) {
+/// Serves HTTP/1.1.
+pub async fn serve_http(listener: TcpListener) {
     loop {
         let (stream, _) = listener.accept().await.expect("a connection");
         stream.set_nodelay(true).expect("a socket");
@@ -155,6 +161,10 @@ async fn respond(request: Request<Incoming>) -> Result<Response<Body>, hyper::Er
         return Ok(status(405));
     }
     let Some(answer) = answer(&message) else {
+        let asks = contains(&message, b"\"hang\"");
+        if asks {
+            std::future::pending::<()>().await;
+        }
         return Ok(status(202));
     };
     let (kind, body) = match says_something {
@@ -166,6 +176,11 @@ async fn respond(request: Request<Incoming>) -> Result<Response<Body>, hyper::Er
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
+}
+
+/// Whether a message has this in it.
+fn contains(message: &[u8], part: &[u8]) -> bool {
+    message.windows(part.len()).any(|window| window == part)
 }
 
 fn status(code: u16) -> Response<Body> {

@@ -6,7 +6,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 
 use crate::counts::Counts;
-use crate::scenario::{Era, INITIALIZE, INITIALIZED, Scenario, Side, Who, Wire, call};
+use crate::scenario::{Scenario, Side, Who, Wire};
+use belay_cost::messages::{Era, INITIALIZE, INITIALIZED, call};
 
 /// So many calls are in flight on a pipe.
 pub(crate) const IN_FLIGHT: usize = 32;

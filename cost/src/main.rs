@@ -17,7 +17,6 @@
 
 mod client;
 mod counts;
-mod floor;
 mod load;
 mod scenario;
 mod server;

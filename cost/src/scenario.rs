@@ -2,18 +2,14 @@
 
 use std::str::FromStr;
 
+use belay_cost::messages::Era;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     Stdio,
     Http,
     /// HTTP, and a tool that says something before it answers.
     HttpEvents,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Era {
-    Legacy,
-    Modern,
 }
 
 /// Whose code is measured.
@@ -85,15 +81,6 @@ impl Wire {
     }
 }
 
-impl Era {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Legacy => "legacy",
-            Self::Modern => "modern",
-        }
-    }
-}
-
 impl Who {
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -112,15 +99,6 @@ impl FromStr for Wire {
     }
 }
 
-impl FromStr for Era {
-    type Err = ();
-
-    fn from_str(name: &str) -> Result<Self, ()> {
-        let all = [Self::Legacy, Self::Modern];
-        all.into_iter().find(|era| era.name() == name).ok_or(())
-    }
-}
-
 impl FromStr for Who {
     type Err = ();
 
@@ -128,23 +106,4 @@ impl FromStr for Who {
         let all = [Self::Belay, Self::Floor];
         all.into_iter().find(|who| who.name() == name).ok_or(())
     }
-}
-
-/// What is echoed: 64 bytes.
-pub(crate) const TEXT: &str = "sixty-four bytes of text, which is what a short answer comes to..";
-
-pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"cost","version":"1"}}}"#;
-pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-
-/// A call of `echo`, or of `count`, which says something before it answers.
-pub(crate) fn call(id: usize, era: Era, tool: &str) -> String {
-    let meta = match era {
-        Era::Legacy => format!(r#""progressToken":{id}"#),
-        Era::Modern => format!(
-            r#""progressToken":{id},"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"cost","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}"#
-        ),
-    };
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"_meta":{{{meta}}},"name":"{tool}","arguments":{{"text":"{TEXT}"}}}}}}"#
-    )
 }

@@ -8,8 +8,8 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
 use crate::counts::Counts;
-use crate::floor;
 use crate::scenario::{Who, Wire};
+use belay_cost::floor;
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {

@@ -2,6 +2,7 @@
 //! when they are many, so that the next one costs the same.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use super::RequestKey;
 use super::requests::Serving;
@@ -11,6 +12,68 @@ use crate::jsonrpc::RequestId;
 /// More requests than these are not looked at one by one.
 const FEW: usize = 32;
 
+type Index = HashMap<RequestId, Keys, BuildHasherDefault<IdHasher>>;
+
+/// The requests with one id: mostly one.
+#[derive(Clone, Debug)]
+enum Keys {
+    One(RequestKey),
+    Several(Vec<RequestKey>),
+}
+
+impl Keys {
+    fn as_slice(&self) -> &[RequestKey] {
+        match self {
+            Self::One(key) => std::slice::from_ref(key),
+            Self::Several(keys) => keys,
+        }
+    }
+
+    fn push(&mut self, key: RequestKey) {
+        match self {
+            Self::One(first) => *self = Self::Several(vec![*first, key]),
+            Self::Several(keys) => keys.push(key),
+        }
+    }
+}
+
+/// Quick, and not proof against a peer that chooses its ids to collide: it would only hold up itself,
+/// and only among as many requests as it may have in flight.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // 2^64 divided by the golden ratio: neighbours end up far apart.
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn write_i64(&mut self, number: i64) {
+        self.write_u64(number.cast_unsigned());
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.write_u64(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+fn add(index: &mut Index, id: &RequestId, key: RequestKey) {
+    match index.get_mut(id) {
+        Some(keys) => keys.push(key),
+        None => _ = index.insert(id.clone(), Keys::One(key)),
+    }
+}
+
 #[derive(Clone, Default, Debug)]
 pub(super) struct Ids {
     /// The highest number that a request was called by, since there was none. Most peers count, so a
@@ -18,7 +81,7 @@ pub(super) struct Ids {
     highest: Option<i64>,
     /// Kept from the moment on that there are many, until there is none. On HTTP several requests can
     /// have the same id, each on its exchange.
-    index: Option<HashMap<RequestId, Vec<RequestKey>>>,
+    index: Option<Index>,
 }
 
 impl Ids {
@@ -30,13 +93,13 @@ impl Ids {
         match &mut self.index {
             Some(index) => {
                 if let Some(serving) = all.get(key) {
-                    index.entry(serving.id.clone()).or_default().push(key);
+                    add(index, &serving.id, key);
                 }
             }
             None if all.len() > FEW => {
-                let mut index: HashMap<_, Vec<_>> = HashMap::new();
+                let mut index = Index::default();
                 for (key, serving) in all.iter() {
-                    index.entry(serving.id.clone()).or_default().push(key);
+                    add(&mut index, &serving.id, key);
                 }
                 self.index = Some(index);
             }
@@ -52,9 +115,9 @@ impl Ids {
         if let Some(index) = &mut self.index
             && let Some(keys) = index.get_mut(id)
         {
-            keys.retain(|known| *known != key);
-            if keys.is_empty() {
-                index.remove(id);
+            match keys {
+                Keys::Several(keys) if keys.len() > 1 => keys.retain(|known| *known != key),
+                _ => _ = index.remove(id),
             }
         }
     }
@@ -68,7 +131,8 @@ impl Ids {
         let is_new = matches!(id, RequestId::Number(number) if Some(*number) > self.highest);
         let index = self.index.as_ref();
         let known = index.filter(|_| !is_new);
-        let indexed = known.and_then(|index| index.get(id)).into_iter().flatten();
+        let indexed = known.and_then(|index| index.get(id));
+        let indexed = indexed.map_or(&[][..], Keys::as_slice).iter();
         let indexed = indexed.filter_map(|key| Some((*key, all.get(*key)?)));
         let looks = index.is_none() && !is_new;
         let looked_at = looks.then(|| all.iter()).into_iter().flatten();

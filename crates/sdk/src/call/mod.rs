@@ -18,6 +18,8 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use belay_protocol::engine::{Ask, Outcome, RequestKey, Wait};
+#[cfg(feature = "client")]
+use belay_protocol::jsonrpc::Text;
 use belay_protocol::jsonrpc::{RawJson, RequestId};
 use belay_protocol::types::{Meta, ProgressParams, Request};
 use serde::Serialize;
@@ -71,9 +73,25 @@ impl<T> Call<T> {
             serves,
             ..Ask::new(method, params)
         });
+        Self::asking(route, ask.map_err(Error::bad_params))
+    }
+
+    /// A call whose parameters are written already, and have no `_meta`.
+    #[cfg(feature = "client")]
+    pub(crate) fn prepared(route: Route, method: &'static str, params: RawJson) -> Self
+    where
+        T: DeserializeOwned,
+    {
+        Self::asking(route, Ok(Ask::new(Text::from_static(method), params)))
+    }
+
+    fn asking(route: Route, ask: Result<Ask, Error>) -> Self
+    where
+        T: DeserializeOwned,
+    {
         Self {
             route,
-            ask: ask.map_err(Error::bad_params),
+            ask,
             told: Told::default(),
             canceller: Canceller::new(),
             fresh: false,

@@ -1,18 +1,19 @@
 //! What a server offers, as calls.
 
+use belay_protocol::jsonrpc::RawJson;
 use belay_protocol::types::legacy::{
     Ping, PingParams, RootsListChangedParams, SetLevel, SetLevelParams,
 };
 use belay_protocol::types::{
-    CallTool, CallToolParams, CallToolResult, Complete, CompleteParams, CompleteResult,
-    CompletedArgument, CompletionContext, EmptyResult, GetPrompt, GetPromptParams, GetPromptResult,
-    Implementation, ListPrompts, ListPromptsResult, ListResourceTemplates,
-    ListResourceTemplatesResult, ListResources, ListResourcesResult, ListTools, ListToolsResult,
-    LoggingLevel, Notification as _, PaginatedParams, Prompt, ReadResource, ReadResourceParams,
-    ReadResourceResult, Reference, Resource, ResourceTemplate, ServerCapabilities, Tool, meta_key,
+    CallTool, CallToolResult, Complete, CompleteParams, CompleteResult, CompletedArgument,
+    CompletionContext, EmptyResult, GetPrompt, GetPromptParams, GetPromptResult, Implementation,
+    ListPrompts, ListPromptsResult, ListResourceTemplates, ListResourceTemplatesResult,
+    ListResources, ListResourcesResult, ListTools, ListToolsResult, LoggingLevel,
+    Notification as _, PaginatedParams, Prompt, ReadResource, ReadResourceParams,
+    ReadResourceResult, Reference, Request as _, Resource, ResourceTemplate, ServerCapabilities,
+    Tool, meta_key,
 };
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Client;
 use super::pages::{Paged, Pages};
@@ -27,17 +28,10 @@ impl Client {
     /// If the server needs something first, whoever was given to the builder for it is asked, and the
     /// call goes on, in as many rounds as it takes (ten at most) and under one deadline.
     pub fn call_tool(&self, name: &str, arguments: impl Serialize) -> Call<CallToolResult> {
-        let mut params = CallToolParams::new(name);
-        match serde_json::to_value(arguments) {
-            Ok(Value::Object(arguments)) => params.arguments = Some(arguments),
-            Ok(Value::Null) => {}
-            Ok(_) => {
-                let error = serde::ser::Error::custom("the arguments of a tool are an object");
-                return self.cannot(error);
-            }
-            Err(error) => return self.cannot(error),
+        match call_params(name, &arguments) {
+            Ok(params) => Call::prepared(self.route(CallTool::METHOD), CallTool::METHOD, params),
+            Err(error) => self.cannot(error),
         }
-        self.request::<CallTool>(&params)
     }
 
     /// Lists the first page of tools.
@@ -217,4 +211,22 @@ impl Client {
         let instructions = self.introduction().field("instructions");
         instructions?.decode().ok()
     }
+}
+
+/// The parameters of a call of a tool, written once.
+fn call_params(name: &str, arguments: &impl Serialize) -> Result<RawJson, serde_json::Error> {
+    let arguments = RawJson::encode(arguments)?;
+    let params = RawJson::encode(&NameOnly { name })?;
+    match arguments.as_bytes() {
+        b"null" => Ok(params),
+        _ if arguments.is_object() => Ok(params.with_member("arguments", &arguments)),
+        _ => Err(serde::ser::Error::custom(
+            "the arguments of a tool are an object",
+        )),
+    }
+}
+
+#[derive(Serialize)]
+struct NameOnly<'a> {
+    name: &'a str,
 }

@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use super::{LINK, Link, Peer, Pool, fenced};
 
-/// So many buffers go into one system call.
-const SLICES: usize = 64;
+/// So many buffers go into one system call: two for each frame.
+const SLICES: usize = 256;
 /// So much is read at once.
 const CHUNK: usize = 64 << 10;
 

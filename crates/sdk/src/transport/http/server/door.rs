@@ -1,6 +1,6 @@
 //! The door: what is asked of a request before anybody looks into it.
 
-use http::header::{CONTENT_ENCODING, EXPECT, HOST, ORIGIN, TRANSFER_ENCODING};
+use http::header::{ACCEPT, CONTENT_ENCODING, EXPECT, HOST, ORIGIN, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 
@@ -194,6 +194,13 @@ pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// An answer may be one or the other, so both must be welcome.
 pub(super) fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
+    // What nearly everybody says.
+    let mut said = headers.get_all(ACCEPT).iter();
+    if let (Some(only), None) = (said.next(), said.next())
+        && *only == headers::BOTH
+    {
+        return Ok(());
+    }
     let welcome = |media_type| headers::accepts(headers, media_type);
     match welcome("application/json") && welcome("text/event-stream") {
         true => Ok(()),

@@ -1,0 +1,69 @@
+//! Whether one more costs the same.
+
+use belay_cost::messages::Era;
+
+use crate::Who;
+use crate::clients::Client;
+use crate::measure::{Plan, Round, Subject, median};
+use crate::raw::{Connection, Pipe, listening};
+
+const BESIDE: [usize; 5] = [0, 10, 100, 1_000, 10_000];
+
+/// The CPU time of a call beside so many others that are never answered.
+pub(crate) fn in_flight(plan: Plan) {
+    print!("{:<36}", "CPU of a call beside others");
+    BESIDE.iter().for_each(|beside| print!(" {beside:>8}"));
+    println!();
+    for era in [Era::Legacy, Era::Modern] {
+        row(&format!("server, stdio, {}", era.name()), plan, |beside| {
+            let mut server = Pipe::start(Who::Belay, era, 64);
+            server.hang(era, beside);
+            server
+        });
+    }
+    for (wire, era) in [
+        ("stdio", Era::Legacy),
+        ("stdio", Era::Modern),
+        ("http", Era::Modern),
+    ] {
+        let title = format!("client, {wire}, {}", era.name());
+        row(&title, plan, |beside| Client::start(wire, era, Who::Belay, beside));
+    }
+    println!();
+}
+
+/// All of them at the same time, in turn: so what the machine does otherwise is the same for all.
+fn row<S: Subject>(title: &str, plan: Plan, start: impl Fn(usize) -> S) {
+    let mut subjects: Vec<S> = BESIDE.into_iter().map(start).collect();
+    let mut seen: Vec<Vec<Round>> = vec![Vec::new(); subjects.len()];
+    for round in 0..=plan.rounds {
+        for (subject, seen) in subjects.iter_mut().zip(&mut seen) {
+            let came = subject.load(plan.span);
+            if round > 0 {
+                seen.push(came);
+            }
+        }
+    }
+    let each: Vec<f64> = seen.iter().map(|rounds| median(rounds, Round::micros_each)).collect();
+    print!("{title:<36}");
+    each.iter().for_each(|one| print!(" {:>8.2}", one / each[0]));
+    println!();
+}
+
+/// The memory of legacy sessions of which nothing is heard.
+pub(crate) fn sessions() {
+    let (server, address) = listening(Who::Belay);
+    let mut connection = Connection::open(&address);
+    connection.begin_session();
+    println!("{:<36} {:>10} {:>14}", "idle legacy sessions", "KiB", "KiB for each");
+    let (mut open, before) = (1, server.memory());
+    for wanted in [1_000, 10_000, 100_000] {
+        while open < wanted {
+            connection.begin_session();
+            open += 1;
+        }
+        let more = server.memory().saturating_sub(before);
+        println!("{open:<36} {:>10} {:>14.2}", server.memory(), more as f64 / open as f64);
+    }
+    println!();
+}
