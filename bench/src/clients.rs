@@ -164,22 +164,10 @@ async fn belay(wire: &str, era: Era, beside: usize) {
         // Until all of them are on their way.
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
-    let echo = || client.call_tool("echo", json!({ "text": TEXT }));
+    let at_once = at_once(wire);
     while let Some(span) = told() {
         let begun = Instant::now();
-        if wire == "stdio" {
-            let mut answers = 0;
-            while begun.elapsed() < span {
-                let started: Vec<_> = (0..WINDOW).map(|_| echo().start()).collect();
-                for call in started {
-                    call.await.expect("an answer");
-                }
-                answers += WINDOW as u64;
-            }
-            say(answers);
-            continue;
-        }
-        let calling = (0..CONNECTIONS).map(|_| {
+        let calling = (0..at_once).map(|_| {
             let client = client.clone();
             tokio::spawn(async move {
                 let mut answers = 0;
@@ -191,13 +179,23 @@ async fn belay(wire: &str, era: Era, beside: usize) {
                 answers
             })
         });
-        let calling: Vec<_> = calling.collect();
-        let mut answers = 0;
-        for calling in calling {
-            answers += calling.await.expect("no panic");
-        }
-        say(answers);
+        say(sum(calling.collect()).await);
     }
+}
+
+fn at_once(wire: &str) -> usize {
+    match wire {
+        "stdio" => WINDOW,
+        _ => CONNECTIONS,
+    }
+}
+
+async fn sum(calling: Vec<tokio::task::JoinHandle<u64>>) -> u64 {
+    let mut answers = 0;
+    for calling in calling {
+        answers += calling.await.expect("no panic");
+    }
+    answers
 }
 
 async fn rmcp(wire: &str, era: Era) {
@@ -220,10 +218,7 @@ async fn rmcp(wire: &str, era: Era) {
         }
     };
     let client = client.expect("a server");
-    let at_once = match wire {
-        "stdio" => WINDOW,
-        _ => CONNECTIONS,
-    };
+    let at_once = at_once(wire);
     let arguments = json!({ "text": TEXT });
     let arguments = arguments.as_object().cloned().expect("an object");
     while let Some(span) = told() {
@@ -240,11 +235,6 @@ async fn rmcp(wire: &str, era: Era) {
                 answers
             })
         });
-        let calling: Vec<_> = calling.collect();
-        let mut answers: u64 = 0;
-        for calling in calling {
-            answers += calling.await.expect("no panic");
-        }
-        say(answers);
+        say(sum(calling.collect()).await);
     }
 }

@@ -1,11 +1,16 @@
 //! Whether one more costs the same.
 
+use std::time::Duration;
+
 use belay_cost::messages::Era;
 
 use crate::Who;
 use crate::clients::Client;
 use crate::measure::{Plan, Round, Subject, median};
 use crate::raw::{Connection, Pipe, listening};
+
+/// After so long a session is idle.
+const IDLE: Duration = Duration::from_secs(17);
 
 const BESIDE: [usize; 5] = [0, 10, 100, 1_000, 10_000];
 
@@ -55,15 +60,22 @@ pub(crate) fn sessions() {
     let (server, address) = listening(Who::Belay);
     let mut connection = Connection::open(&address);
     connection.begin_session();
-    println!("{:<36} {:>10} {:>14}", "idle legacy sessions", "KiB", "KiB for each");
-    let (mut open, before) = (1, server.memory());
+    println!(
+        "{:<36} {:>10} {:>14} {:>14}",
+        "legacy sessions", "KiB", "each, new", "each, idle"
+    );
+    let (mut open, before) = (1_u32, server.memory());
     for wanted in [1_000, 10_000, 100_000] {
         while open < wanted {
             connection.begin_session();
             open += 1;
         }
-        let more = server.memory().saturating_sub(before);
-        println!("{open:<36} {:>10} {:>14.2}", server.memory(), more as f64 / open as f64);
+        let each = |memory: u64| memory.saturating_sub(before) as f64 / f64::from(open);
+        let new = server.memory();
+        // A server gives back what an idle session does not need.
+        std::thread::sleep(IDLE);
+        let idle = server.memory();
+        println!("{open:<36} {new:>10} {:>14.2} {:>14.2}", each(new), each(idle));
     }
     println!();
 }

@@ -116,10 +116,12 @@ pub use schema::{BadSchema, Schema, Unfit};
 #[cfg(feature = "server")]
 pub use server::{
     BadTemplate, Books, CacheHint, Caching, Contents, Failure, IntoContents, IntoPrompt,
-    IntoToolResult, Json, Next, Prompt, Prompts, Question, Questions, RequestState, Resource,
-    ResourceTemplate, Resources, Round, Server, ServerLayer, Serving, StateKey, Step, Tool,
-    ToolError, Tools, Typed, UriTemplate,
+    IntoToolResult, Json, Next, Prompt, Prompts, Question, Questions, Resource, ResourceTemplate,
+    Resources, Round, Server, ServerLayer, Serving, Step, Tool, ToolError, Tools, Typed,
+    UriTemplate,
 };
+#[cfg(feature = "sealed")]
+pub use server::{RequestState, StateKey};
 pub use trace_context::TraceContext;
 #[cfg(all(feature = "stdio", feature = "client", unix))]
 pub use transport::child::Exited;

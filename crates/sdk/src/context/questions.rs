@@ -1,5 +1,8 @@
 //! Questions: what a client must be able to do to be asked them, and how each revision writes them.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use belay_protocol::types::modern::InputRequest;
 use belay_protocol::types::{
     ClientCapabilities, CreateMessage, Elicit, ElicitationCapability, Extra, ListCapability,
@@ -110,15 +113,19 @@ pub(super) fn suit(
         }
         Some("url") if !version.names_visits() => _ = params.shift_remove("elicitationId"),
         Some("url") if !params.contains_key("elicitationId") => {
-            let mut id = [0; 16];
-            getrandom::fill(&mut id)
-                .map_err(|error| InputError::unwritten(serde::ser::Error::custom(error)))?;
-            let id = u128::from_be_bytes(id);
-            params.insert("elicitationId".into(), format!("{id:032x}").into());
+            params.insert("elicitationId".into(), new_id().into());
         }
         _ => {}
     }
     Ok(())
+}
+
+/// An id that nobody has had and nobody guesses: made with keys that the system has drawn.
+fn new_id() -> String {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    let half = || RandomState::new().hash_one(number);
+    format!("{:016x}{:016x}", half(), half())
 }
 
 /// A field as 2025-06-18 knows it: choices have names beside them, and only a yes or no can be

@@ -56,7 +56,10 @@ pub use reply::{IntoToolResult, Json};
 pub use resources::{
     BadTemplate, Contents, IntoContents, Resource, ResourceTemplate, Resources, UriTemplate,
 };
+#[cfg(not(feature = "sealed"))]
+use rounds::RequestState;
 pub(crate) use rounds::Rounds;
+#[cfg(feature = "sealed")]
 pub use rounds::{RequestState, StateKey};
 pub(crate) use service::Service;
 pub use serving::Serving;
@@ -206,6 +209,7 @@ impl Server {
         self
     }
 
+    #[cfg(feature = "sealed")]
     /// Changes how the state of rounds is sealed.
     pub fn request_state(mut self, change: impl FnOnce(&mut RequestState)) -> Self {
         change(&mut self.state);

@@ -16,8 +16,12 @@
 //! computed twice travels with the client, sealed. A question is known by its name and by what it
 //! asks: an answer to something else is none.
 
+#[cfg(feature = "sealed")]
 mod digest;
+#[cfg(feature = "sealed")]
 mod seal;
+#[cfg(not(feature = "sealed"))]
+mod unsealed;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,9 +39,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::sync::{Mutex, MutexGuard};
+#[cfg(feature = "sealed")]
 use digest::Digested;
+#[cfg(feature = "sealed")]
 use seal::Bound;
+#[cfg(feature = "sealed")]
 pub use seal::{RequestState, StateKey};
+#[cfg(not(feature = "sealed"))]
+pub(super) use unsealed::RequestState;
+#[cfg(not(feature = "sealed"))]
+use unsealed::{Bound, Digested};
 
 /// What one request asks, and what is known of it.
 #[derive(Default)]
