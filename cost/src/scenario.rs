@@ -45,15 +45,15 @@ const fn scenario(side: Side, wire: Wire, era: Era, budget: (u32, u32, u32)) -> 
 }
 
 pub(crate) const ALL: [Scenario; 9] = [
-    scenario(Side::Server, Wire::Stdio, Era::Legacy, (13, 6, 0)),
-    scenario(Side::Server, Wire::Stdio, Era::Modern, (13, 6, 0)),
-    scenario(Side::Server, Wire::Http, Era::Modern, (34, 10, 0)),
-    scenario(Side::Server, Wire::HttpEvents, Era::Modern, (55, 40, 1)),
-    scenario(Side::Server, Wire::Http, Era::Legacy, (30, 40, 0)),
-    scenario(Side::Client, Wire::Stdio, Era::Legacy, (22, 8, 0)),
-    scenario(Side::Client, Wire::Stdio, Era::Modern, (38, 15, 0)),
-    scenario(Side::Client, Wire::Http, Era::Modern, (72, 48, 1)),
-    scenario(Side::Client, Wire::Http, Era::Legacy, (50, 48, 1)),
+    scenario(Side::Server, Wire::Stdio, Era::Legacy, (9, 6, 0)),
+    scenario(Side::Server, Wire::Stdio, Era::Modern, (9, 6, 0)),
+    scenario(Side::Server, Wire::Http, Era::Modern, (29, 10, 0)),
+    scenario(Side::Server, Wire::HttpEvents, Era::Modern, (49, 34, 1)),
+    scenario(Side::Server, Wire::Http, Era::Legacy, (26, 35, 0)),
+    scenario(Side::Client, Wire::Stdio, Era::Legacy, (19, 10, 0)),
+    scenario(Side::Client, Wire::Stdio, Era::Modern, (33, 12, 0)),
+    scenario(Side::Client, Wire::Http, Era::Modern, (57, 42, 1)),
+    scenario(Side::Client, Wire::Http, Era::Legacy, (42, 44, 1)),
 ];
 
 impl Scenario {

@@ -171,7 +171,10 @@ impl<C> Requests<C> {
     pub(super) fn end_call(&mut self, id: CallId, end: End) -> Option<Call<C>> {
         let call = self.calls.remove(id)?;
         if let Some(parent) = call.serves.and_then(|parent| self.serving.get_mut(parent)) {
-            parent.children.retain(|child| *child != id);
+            // They are in the order of their ids.
+            if let Ok(at) = parent.children.binary_search(&id) {
+                parent.children.remove(at);
+            }
         }
         self.ledger.calls.end(end);
         debug_assert!(self.is_balanced());
