@@ -81,6 +81,14 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// It has come to its end, and does not exist any more unless it lingers. Gives what was kept for it.
     pub(super) fn handler_ended(&mut self, key: RequestKey) -> Option<H> {
         if self.handlers.get_mut(key)?.lingers {
+            // Its request is over, and nobody can stop a thread: it is waited for no more than one that
+            // was dropped.
+            let due = self.handlers.change(key, |handler| {
+                let due = handler.due();
+                (handler.is_blocking, handler.state) = (true, HandlerState::Aborted);
+                due
+            });
+            self.timers.reset(Timer::Handler(key), due?, None);
             return None;
         }
         let handler = self.handlers.gone(key)?;

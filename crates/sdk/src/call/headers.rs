@@ -36,14 +36,19 @@ pub(super) struct LastCall {
 #[cfg(feature = "http")]
 impl Said {
     pub(super) fn note(&self, desk: &Desk, request: &Outgoing) {
-        *self.lock() = LastCall::of(desk, &request.method, &request.params);
+        // What layers ask besides is no call of a tool.
+        if let Some(last) = LastCall::of(desk, &request.method, &request.params) {
+            *self.lock() = Some(last);
+        }
     }
 
-    /// What is said in headers.
-    pub(super) fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
+    /// What a request says in headers.
+    pub(super) fn headers(&self, request: &Outgoing) -> Vec<(HeaderName, HeaderValue)> {
         let last = self.lock();
-        last.as_ref()
-            .map_or_else(Vec::new, |last| last.headers.clone())
+        let last = last
+            .as_ref()
+            .filter(|_| request.method == *CallTool::METHOD);
+        last.map_or_else(Vec::new, |last| last.headers.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<LastCall>> {

@@ -320,7 +320,7 @@ impl Trip {
             };
             #[cfg(any(feature = "client", feature = "server"))]
             let version = link.agreed_version();
-            let attempt = Attempt::begin(link, ask, self.told(), &self.canceller);
+            let attempt = Attempt::begin(link, ask, self.told(request), &self.canceller);
             #[cfg(any(feature = "client", feature = "server"))]
             record(&attempt, version);
             if attempt.found_no_link() && self.outlet.lines.replaces() {
@@ -367,7 +367,11 @@ impl Trip {
     }
 
     /// Callbacks for one attempt.
-    fn told(&self) -> Told {
+    #[cfg_attr(
+        not(all(feature = "client", feature = "http")),
+        expect(unused_variables, reason = "nothing is said in headers")
+    )]
+    fn told(&self, request: &Outgoing) -> Told {
         let progress = self.on_progress.clone().map(|callback| -> OnProgress {
             Box::new(move |progress: ProgressParams| {
                 let mut callback = callback.lock();
@@ -378,7 +382,7 @@ impl Trip {
             progress,
             notice: self.on_notice.clone(),
             #[cfg(all(feature = "client", feature = "http"))]
-            mirrored: self.said.headers(),
+            mirrored: self.said.headers(request),
         }
     }
 

@@ -32,6 +32,8 @@ use attempt::Attempt;
 pub use canceller::Canceller;
 pub use layer::{ClientLayer, NextCall, Outgoing};
 pub(crate) use layer::{Lines, Outlet, Route};
+#[cfg(feature = "client")]
+use straight::Came;
 
 /// A request that can be made: set what you like, then `await` it.
 ///
@@ -295,8 +297,8 @@ impl<T> Future for InFlight<T> {
             },
             #[cfg(feature = "client")]
             State::Straight(straight) => match ready!(straight.poll_end(cx)) {
-                Ok(ended) => ended,
-                Err(travel) => {
+                Came::Over(ended) => ended,
+                Came::GoesOn(travel) => {
                     self.state = State::Layered(travel);
                     return self.poll(cx);
                 }

@@ -31,6 +31,14 @@ pub(super) struct Straight {
     said: Option<LastCall>,
 }
 
+/// What comes of a call that was made at once.
+pub(super) enum Came {
+    /// It is over.
+    Over(Result<RawJson, Error>),
+    /// The rest of its way.
+    GoesOn(BoxFuture<Result<RawJson, Error>>),
+}
+
 impl Straight {
     /// Begins a call, unless something has to be done before.
     pub(super) fn begin(
@@ -76,10 +84,7 @@ impl Straight {
     }
 
     /// The end of the call, or the rest of its way.
-    pub(super) fn poll_end(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Result<RawJson, Error>, BoxFuture<Result<RawJson, Error>>>> {
+    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Came> {
         let outcome = ready!(self.attempt.poll_end(cx));
         let desk = &self.outlet.desk;
         // It was heard, and spoke.
@@ -92,7 +97,7 @@ impl Straight {
         let first = match outcome {
             Outcome::Answered(result) => {
                 match desk.check(&self.ask.method, &self.ask.params, &result) {
-                    Ok(()) => return Poll::Ready(Ok(Ok(result))),
+                    Ok(()) => return Poll::Ready(Came::Over(Ok(result))),
                     Err(_) => Ok(result),
                 }
             }
@@ -103,9 +108,9 @@ impl Straight {
             {
                 Err(Outcome::Refused(error).into())
             }
-            other => return Poll::Ready(Ok(Err(other.into()))),
+            other => return Poll::Ready(Came::Over(Err(other.into()))),
         };
-        Poll::Ready(Err(self.go_on(first)))
+        Poll::Ready(Came::GoesOn(self.go_on(first)))
     }
 
     /// The long way, after the first attempt.

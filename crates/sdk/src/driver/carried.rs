@@ -101,8 +101,10 @@ impl Carried {
         if let Some(next) = next(&mut state.engine, self.exchange) {
             return Poll::Ready(next);
         }
-        if let Some(port) = state.engine.exchange_mut(self.exchange) {
-            port.wake_later(cx);
+        match state.engine.exchange_mut(self.exchange) {
+            Some(port) => port.wake_later(cx),
+            // It is over, and whoever ended it is about to say so.
+            None => return Poll::Ready(Turn::Over(Closing::Abandoned)),
         }
         Poll::Pending
     }
@@ -160,7 +162,7 @@ impl Carried {
         let frame = state.engine.begin_write(now, self.exchange)?;
         state.engine.handle_write_done(now, self.exchange);
         state.route();
-        let quiet = state.engine.is_quiet();
+        let quiet = state.engine.is_quiet() && state.engine.handlers() == 0;
         Some(Last {
             waiting,
             frame,

@@ -64,7 +64,8 @@ impl Link {
                 return turned;
             }
             for act in acts.others.drain(..) {
-                self.act(Some(app), act);
+                // Whatever one of them drops is not ours, and must not keep others from being told.
+                fenced("a destructor", || self.act(Some(app), act));
             }
             self.run(app, &mut acts.started);
         }
@@ -86,7 +87,10 @@ impl Link {
             let waker = state.route();
             (state.turned(self), waker)
         };
-        acts.dropped.clear();
+        if !acts.dropped.is_empty() {
+            let dropped = std::mem::take(&mut acts.dropped);
+            fenced("a destructor", || drop(dropped));
+        }
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -134,11 +138,18 @@ impl Link {
     pub(super) fn abandon(self: &Arc<Self>) {
         let waiting = self.work.lock().abandon();
         // If it is closed already, this changes nothing.
-        self.lock().engine.abandon(self.now());
+        let waker = {
+            let mut state = self.lock();
+            state.engine.abandon(self.now());
+            state.route()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         let mut acts = Acts::default();
         self.turn(&mut acts);
         for act in acts.others {
-            self.act(None, act);
+            fenced("a destructor", || self.act(None, act));
         }
         // What never ran is gone.
         for context in waiting.into_iter().chain(acts.started) {

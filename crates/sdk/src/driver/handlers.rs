@@ -186,7 +186,7 @@ impl Drop for Presence {
             self.context.link().handler_ended(Ended {
                 key: self.context.key(),
                 answer: None,
-                gone: true,
+                presence: None,
             });
         }
     }
@@ -268,7 +268,8 @@ impl State {
     ) -> Option<Running> {
         let key = ended.key;
         // A thread of it can go on after its answer: with questions, and it has not heard yet.
-        self.engine.handler_lingers(key, !ended.gone);
+        let gone = ended.presence.is_none_or(Presence::leave);
+        self.engine.handler_lingers(key, !gone);
         let kept = match ended.answer {
             Some(answer) => link.respond(&mut self.engine, now, key, answer),
             None => self.engine.handler_gone(now, key),

@@ -235,7 +235,7 @@ impl Link {
         waiter: &Arc<Waiter>,
         cancelled: Option<&Reason>,
     ) -> Result<CallId, Outcome> {
-        let id = {
+        let (id, waker) = {
             let mut state = self.lock();
             let now = self.now();
             let id = state.engine.request(now, ask)?;
@@ -245,9 +245,11 @@ impl Link {
             if let Some(reason) = cancelled {
                 state.engine.cancel(now, id, reason.as_deref());
             }
-            state.route();
-            id
+            (id, state.route())
         };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         self.wake_driver();
         Ok(id)
     }

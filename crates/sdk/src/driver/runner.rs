@@ -75,8 +75,9 @@ pub(super) struct Ended {
     pub(super) key: RequestKey,
     /// `None` if it was dropped, or panicked.
     pub(super) answer: Option<Answer>,
-    /// It does not exist any more.
-    pub(super) gone: bool,
+    /// Of whoever ran it; `None` if that was the last. A thread of it may leave before this is looked at
+    /// or after: the driver decides, which sees all ends in order.
+    pub(super) presence: Option<Presence>,
 }
 
 impl Link {
@@ -214,11 +215,10 @@ impl Link {
         let key = context.key();
         let presence = Presence::new(context.clone());
         if context.handling().is_aborted() {
-            let gone = presence.leave();
-            return gone.then_some(Ended {
+            return Some(Ended {
                 key,
                 answer: None,
-                gone,
+                presence: Some(presence),
             });
         }
         // The task polls it again at once, so nothing that wakes this one is missed.
@@ -229,10 +229,11 @@ impl Link {
             (handler, first)
         });
         match first {
-            Poll::Ready(answer) => {
-                let gone = presence.leave();
-                Some(Ended { key, answer, gone })
-            }
+            Poll::Ready(answer) => Some(Ended {
+                key,
+                answer,
+                presence: Some(presence),
+            }),
             Poll::Pending => {
                 self.spawn_handler(key, handler, presence);
                 None
@@ -251,8 +252,11 @@ impl Link {
                 polled
             })
             .await;
-            let gone = presence.leave();
-            link.handler_ended(Ended { key, answer, gone });
+            link.handler_ended(Ended {
+                key,
+                answer,
+                presence: Some(presence),
+            });
         });
         let aborted = {
             let mut state = self.lock();

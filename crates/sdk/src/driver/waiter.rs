@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use belay_protocol::engine::{Ask, Outcome};
 use belay_protocol::jsonrpc::Notification;
 #[cfg(all(feature = "http", feature = "client"))]
-use belay_protocol::jsonrpc::{RawJson, Text};
+use belay_protocol::jsonrpc::Text;
 use belay_protocol::types::ProgressParams;
 
 use super::fenced;
@@ -34,7 +34,8 @@ pub(crate) struct Told {
 #[cfg(all(feature = "http", feature = "client"))]
 pub(crate) struct Posted {
     pub(crate) method: Text,
-    pub(crate) params: RawJson,
+    /// What it is about, as the header of its name says it.
+    pub(crate) name: Option<http::HeaderValue>,
     pub(crate) mirrored: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
@@ -65,7 +66,7 @@ impl Waiter {
         #[cfg(all(feature = "http", feature = "client"))]
         let posted = is_posted.then(|| Posted {
             method: ask.method.clone(),
-            params: ask.params.clone(),
+            name: crate::transport::http::headers::name(&ask.method, &ask.params),
             mirrored: told.mirrored,
         });
         Arc::new(Self {
@@ -101,6 +102,12 @@ impl Waiter {
         if let End::Waiting(Some(waker)) = before {
             waker.wake();
         }
+        // There is nothing more to tell. Whoever waits for the callback to be gone need not look at the
+        // call for that.
+        if self.wants_progress {
+            let callback = self.progress.lock().take();
+            fenced("on_progress", || drop(callback));
+        }
     }
 
     /// Nobody looks at the call any more: not even its progress is told.
@@ -115,15 +122,17 @@ impl Waiter {
     /// The callback runs outside of all locks, and behind a fence: it is not ours. One that panics is
     /// not called again.
     pub(super) fn tell_progress(&self, params: ProgressParams) {
-        let callback = self.progress.lock().take();
-        let wanted = !self.given_up.load(Ordering::SeqCst);
-        if let Some(mut callback) = callback.filter(|_| wanted) {
-            let told = fenced("on_progress", move || {
-                callback(params);
-                callback
-            });
-            *self.progress.lock() = told;
-        }
+        let Some(mut callback) = self.progress.lock().take() else {
+            return;
+        };
+        let told = fenced("on_progress", move || {
+            if self.given_up.load(Ordering::SeqCst) {
+                return None;
+            }
+            callback(params);
+            Some(callback)
+        });
+        *self.progress.lock() = told.flatten();
     }
 
     #[cfg(all(feature = "http", feature = "client"))]

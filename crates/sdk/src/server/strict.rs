@@ -1,9 +1,17 @@
 //! Whether a type refuses by itself all that its schema does. Then arguments are read straight into it,
 //! and not as values that are held against the schema first.
 //!
-//! That is asked, not believed: for a schema that says no more than which members there are and of which
-//! plain type each is, the type is given everything that the schema refuses. One that takes any of it
-//! (a lenient `deserialize_with`, a default that the schema does not know of) is checked as before.
+//! That is found out, not believed, for schemas that say no more than which members there are and of
+//! which plain type each is:
+//!
+//! 1. The type is read from a recorder (`recorder.rs`), which sees what it asks for. It has to be a struct with just
+//!    these members, aliases included, each of which asks for a plain type: whoever reads JSON then gives
+//!    it no other. A type that takes whatever comes (a lenient `deserialize_with`, `flatten`, a map, a
+//!    `Value`) asks for anything, and is checked as before.
+//! 2. It is given what only the type itself can refuse: `null`, a member that is missing or there twice,
+//!    numbers with a fraction or beyond a bound. It has to refuse them all.
+
+mod recorder;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,7 +25,8 @@ pub(super) fn refuses_all_that_its_schema_does<A: DeserializeOwned>(
     let refuses = |text: &str| serde_json::from_str::<A>(text).is_err();
     // It is not our code, and this is no call of it.
     let told = catch_unwind(AssertUnwindSafe(|| {
-        Some(Members::of(schema)?.refuses_all(refuses))
+        let members = Members::of(schema)?;
+        Some(members.are(recorder::plain_fields::<A>()?) && members.refuses_all(refuses))
     }));
     told.ok().flatten().unwrap_or(false)
 }
@@ -76,6 +85,11 @@ impl<'a> Members<'a> {
         });
         let all = all.collect::<Option<_>>()?;
         Some(Self { all, closed })
+    }
+
+    /// Whether these are their names.
+    fn are(&self, names: &[&str]) -> bool {
+        self.all.len() == names.len() && self.all.iter().all(|member| names.contains(&member.name))
     }
 
     /// Whether what takes the least that this allows refuses all that it does not allow.
@@ -261,6 +275,39 @@ mod tests {
         struct Inner {
             text: String,
         }
+        #[derive(Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "it is only read")]
+        struct Renamed {
+            #[serde(alias = "cmd")]
+            command: String,
+        }
+        #[derive(Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "it is only read")]
+        struct Open {
+            text: String,
+            #[serde(flatten)]
+            rest: Map<String, Value>,
+        }
+        fn either<'de, D: serde::Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+            match Value::deserialize(from)? {
+                Value::Bool(flag) => Ok(flag),
+                Value::String(text) if text == "true" => Ok(true),
+                _ => Err(serde::de::Error::custom("neither yes nor no")),
+            }
+        }
+        #[derive(Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "it is only read")]
+        struct Almost {
+            #[serde(deserialize_with = "either")]
+            flag: bool,
+        }
+        assert!(!is_strict::<Renamed>(), "it takes another name");
+        assert!(
+            !is_strict::<Open>(),
+            "it keeps what its schema does not bound"
+        );
+        assert!(!is_strict::<Almost>(), "it takes a text that nobody tried");
+        assert!(!is_strict::<Map<String, Value>>());
         assert!(!is_strict::<Lenient>());
         assert!(!is_strict::<Bounded>());
         assert!(!is_strict::<Patterned>());

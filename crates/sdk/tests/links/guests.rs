@@ -49,6 +49,52 @@ async fn panic_fence_a_callback_that_panics_harms_no_call() {
     assert!(client.call_tool("steps", json!({})).await.is_ok());
 }
 
+/// A callback goes with its call, also if nobody has looked at the end of that yet.
+#[tokio::test]
+async fn a_callback_is_gone_when_its_call_has_ended() {
+    let server = Server::new("test", "1").tool(steps());
+    let (client, _serving) = pair(&server, Mode::Legacy).await.unwrap();
+    let (told, mut steps) = tokio::sync::mpsc::unbounded_channel();
+    let call = client
+        .call_tool("steps", json!({}))
+        .on_progress(move |progress| {
+            let _ = told.send(progress);
+        });
+    let call = call.start();
+    let mut count = 0;
+    while steps.recv().await.is_some() {
+        count += 1;
+    }
+    assert_eq!(count, 3);
+    assert!(call.await.is_ok());
+}
+
+/// What a callback holds may panic when it is dropped: whoever else waits is told nevertheless.
+#[tokio::test]
+async fn panic_fence_what_a_callback_holds_harms_no_other_call() {
+    struct PanicsWhenDropped;
+    impl Drop for PanicsWhenDropped {
+        fn drop(&mut self) {
+            panic!("on purpose");
+        }
+    }
+    let server = Server::new("test", "1").tool(steps());
+    let (client, _serving) = pair(&server, Mode::Legacy).await.unwrap();
+    let calls = (0..20).map(|number| {
+        let call = client.call_tool("steps", json!({}));
+        let held = (number % 2 == 0).then(|| PanicsWhenDropped);
+        let call = call.on_progress(move |_| _ = &held);
+        let started = call.start();
+        // Some of them are given up, and their callbacks go with the driver's next turn.
+        (number % 4 != 0).then_some(started)
+    });
+    let calls: Vec<_> = calls.collect();
+    for call in calls.into_iter().flatten() {
+        assert!(call.await.is_ok());
+    }
+    assert!(client.call_tool("steps", json!({})).await.is_ok());
+}
+
 #[tokio::test]
 async fn panic_fence_blocking_handlers_and_destructors() {
     struct PanicsWhenDropped(Arc<AtomicUsize>);

@@ -135,12 +135,27 @@ fn a_handler_that_lingers_exists_until_it_is_gone() {
     engine.handle_write_done(NOW, LINK);
     assert_eq!(engine.ledger().requests.in_flight(), 0, "it was answered");
     assert_eq!(engine.handlers(), 1, "and goes on");
-    assert!(!engine.is_quiet());
+    assert!(engine.is_quiet(), "but nobody waits for it");
     engine.handler_lingers(key, false);
     assert!(engine.handler_gone(NOW, key).flatten().is_some());
     assert_eq!(engine.handlers(), 0);
     assert_eq!(engine.ledger().requests.in_flight(), 0);
     assert!(engine.is_quiet());
+}
+
+/// Nor does it hold up the end: a thread cannot be stopped.
+#[test]
+fn orderly_close_does_not_wait_for_a_handler_that_lingers() {
+    let mut engine = server();
+    let key = start(&mut engine, &Arc::<str>::from("thread"));
+    engine.handler_lingers(key, true);
+    engine.respond(NOW, key, Ok(done()));
+    engine.begin_write(NOW, LINK);
+    engine.handle_write_done(NOW, LINK);
+    engine.handle_input_ended(NOW, LINK);
+    assert!(engine.is_closed());
+    let closed = std::iter::from_fn(|| engine.poll_event()).last();
+    assert!(matches!(closed, Some(Event::Closed { overrun: 1, .. })));
 }
 
 /// When nobody drives a link any more, every call has ended and every handler was dropped, whatever

@@ -1,5 +1,7 @@
 //! The headers that MCP adds to HTTP, and those it is strict about.
 
+#[cfg(feature = "client")]
+use belay_protocol::jsonrpc::RawJson;
 use std::borrow::Cow;
 
 use belay_protocol::base64;
@@ -90,6 +92,13 @@ pub(crate) fn named_by(method: &str) -> Option<&'static str> {
         "resources/read" => Some("uri"),
         _ => None,
     }
+}
+
+/// The `Mcp-Name` header of a request, if it has one.
+#[cfg(feature = "client")]
+pub(crate) fn name(method: &str, params: &RawJson) -> Option<HeaderValue> {
+    let named = params.field(named_by(method)?)?;
+    Some(encode(&named.as_text()?))
 }
 
 /// How a text stands in a header: as it is if that is safe, else in base64 between markers. What

@@ -4,7 +4,7 @@
 pub(crate) mod client;
 #[cfg(feature = "client")]
 mod executor;
-mod headers;
+pub(crate) mod headers;
 pub(crate) mod mirrored;
 #[cfg(feature = "server")]
 pub(crate) mod server;

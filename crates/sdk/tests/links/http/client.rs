@@ -686,6 +686,43 @@ async fn order_what_a_client_says_and_answers_on_behalf_of_a_request_arrives_who
     }
 }
 
+/// A stream on which nothing was said for a while is woken for a question as for anything else.
+#[tokio::test]
+async fn a_question_on_an_idle_stream_is_asked_at_once() {
+    use belay::{Context, Server, Tool};
+    let ask = Tool::new("ask", |cx: Context, (): ()| async move {
+        // The stream is open, and has nothing more to say for now. It shows that it lives after one second
+        // and after three, which would wake it as well.
+        cx.progress(1.0, None, "").await;
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        let form =
+            json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } });
+        let answer = cx.request_raw::<Value>("elicitation/create", &form).await;
+        answer.map_or_else(|error| error.to_string(), |answer| answer.to_string())
+    });
+    let listening = belay::http::Endpoint::new(Server::new("test", "1").tool(ask))
+        // Nothing else wakes it.
+        .keep_alive(Duration::from_secs(3600))
+        .bind("127.0.0.1:0")
+        .await
+        .unwrap();
+    let client = Client::builder("test", "1")
+        .mode(Mode::Legacy)
+        .on_request("elicitation/create", |_, _| async {
+            Ok(json!({ "action": "decline" }))
+        })
+        .http(&format!("http://{}/mcp", listening.address()))
+        .await
+        .unwrap();
+    let call = client
+        .call_tool("ask", json!({}))
+        .timeout(Duration::from_secs(10));
+    let begun = std::time::Instant::now();
+    let answer = call.await.unwrap();
+    assert_eq!(answer.content[0].as_text(), Some(r#"{"action":"decline"}"#));
+    assert!(begun.elapsed() < Duration::from_millis(2500), "at once");
+}
+
 #[tokio::test]
 async fn calls_that_are_lost_leave_no_task_behind() {
     let tasks = || {

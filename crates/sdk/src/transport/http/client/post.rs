@@ -305,7 +305,7 @@ impl Place {
         };
         match carried.link().agreed_version() {
             Some(version) if version.era() == Era::Modern => {
-                modern_headers(headers, version, &posted.method, &posted.params);
+                modern_headers(headers, version, &posted.method, posted.name.clone());
                 headers.extend(posted.mirrored.iter().cloned());
             }
             _ => self.name_session(headers, carried),
@@ -350,7 +350,8 @@ impl Place {
             .and_then(|meta| meta.field(PROTOCOL_VERSION));
         let version = version.as_ref().and_then(RawJson::as_text);
         if let Some(version) = version.and_then(|version| version.parse().ok()) {
-            modern_headers(headers, version, &request.method, &params);
+            let name = headers::name(&request.method, &params);
+            modern_headers(headers, version, &request.method, name);
         }
         request.method == *Initialize::METHOD
     }
@@ -361,15 +362,11 @@ fn modern_headers(
     headers: &mut HeaderMap,
     version: ProtocolVersion,
     method: &str,
-    params: &RawJson,
+    name: Option<HeaderValue>,
 ) {
     headers.extend([version_header(version)]);
     headers.insert(headers::METHOD, headers::encode(method));
-    if let Some(field) = headers::named_by(method)
-        && let Some(named) = params.field(field).as_ref().and_then(RawJson::as_text)
-    {
-        headers.insert(headers::NAME, headers::encode(&named));
-    }
+    headers.extend(name.map(|name| (headers::NAME, name)));
 }
 
 /// The body of a POST of ours: a frame that is taken when it is written, and not before. Until then
