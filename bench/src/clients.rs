@@ -13,7 +13,7 @@ use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use serde_json::json;
 
 use crate::Who;
-use crate::measure::{Round, Subject};
+use crate::measure::Subject;
 use crate::process::Process;
 use crate::raw::listening;
 use crate::servers::runtime;
@@ -42,27 +42,18 @@ impl Client {
         }
     }
 
-    fn tell(&mut self, span: Duration) -> u64 {
+}
+
+impl Subject for Client {
+    fn process(&self) -> &Process {
+        &self.process
+    }
+
+    fn answers(&mut self, span: Duration) -> u64 {
         writeln!(self.input, "{}", span.as_millis()).expect("a reader");
         let mut line = String::new();
         self.output.read_line(&mut line).expect("an answer");
         line.trim().parse().expect("a number")
-    }
-}
-
-impl Subject for Client {
-    fn load(&mut self, span: Duration) -> Round {
-        let (begun, before) = (Instant::now(), self.process.spent());
-        let answers = self.tell(span);
-        Round {
-            answers,
-            span: begun.elapsed(),
-            spent: self.process.spent() - before,
-        }
-    }
-
-    fn peak(&self) -> u64 {
-        self.process.peak()
     }
 }
 

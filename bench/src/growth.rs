@@ -6,7 +6,7 @@ use belay_cost::messages::Era;
 
 use crate::Who;
 use crate::clients::Client;
-use crate::measure::{Plan, Round, Subject, median};
+use crate::measure::{Plan, Round, Subject, alternate, median};
 use crate::raw::{Connection, Pipe, listening};
 
 /// After so long a session is idle.
@@ -37,18 +37,9 @@ pub(crate) fn in_flight(plan: Plan) {
     println!();
 }
 
-/// All of them at the same time, in turn: so what the machine does otherwise is the same for all.
 fn row<S: Subject>(title: &str, plan: Plan, start: impl Fn(usize) -> S) {
     let mut subjects: Vec<S> = BESIDE.into_iter().map(start).collect();
-    let mut seen: Vec<Vec<Round>> = vec![Vec::new(); subjects.len()];
-    for round in 0..=plan.rounds {
-        for (subject, seen) in subjects.iter_mut().zip(&mut seen) {
-            let came = subject.load(plan.span);
-            if round > 0 {
-                seen.push(came);
-            }
-        }
-    }
+    let seen = alternate(&mut subjects, plan);
     let each: Vec<f64> = seen.iter().map(|rounds| median(rounds, Round::micros_each)).collect();
     print!("{title:<36}");
     each.iter().for_each(|one| print!(" {:>8.2}", one / each[0]));
@@ -75,6 +66,8 @@ pub(crate) fn sessions() {
         // A server gives back what an idle session does not need.
         std::thread::sleep(IDLE);
         let idle = server.memory();
+        // Of which it has closed the connection meanwhile.
+        connection = Connection::open(&address);
         println!("{open:<36} {new:>10} {:>14.2} {:>14.2}", each(new), each(idle));
     }
     println!();

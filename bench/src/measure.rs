@@ -1,8 +1,9 @@
 //! Alternates between those who are compared, and shows what came of it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::Who;
+use crate::process::Process;
 
 /// How long it is measured, and how often.
 #[derive(Clone, Copy)]
@@ -32,23 +33,25 @@ impl Round {
 
 /// Somebody who is measured.
 pub(crate) trait Subject {
-    fn load(&mut self, span: Duration) -> Round;
+    /// The process that is measured.
+    fn process(&self) -> &Process;
 
-    /// The most memory that it has had, in KiB.
-    fn peak(&self) -> u64;
+    /// Has it called, or answer, for so long; tells how many answers there were.
+    fn answers(&mut self, span: Duration) -> u64;
+
+    fn load(&mut self, span: Duration) -> Round {
+        let (begun, before) = (Instant::now(), self.process().spent());
+        Round {
+            answers: self.answers(span),
+            span: begun.elapsed(),
+            spent: self.process().spent() - before,
+        }
+    }
 }
 
-pub(crate) fn head(what: &str) {
-    println!(
-        "{what:<36} {:>10} {:>9} {:>8} {:>8} {:>10}",
-        "calls/s", "CPU µs", "rate", "CPU", "peak KiB"
-    );
-}
-
-/// Loads all of them in turn, and prints a line for each: rate and CPU time as ratios to the first.
-pub(crate) fn compare<S: Subject>(title: &str, whos: &[Who], plan: Plan, start: impl Fn(Who) -> S) {
-    let mut subjects: Vec<S> = whos.iter().map(|who| start(*who)).collect();
-    let mut seen: Vec<Vec<Round>> = vec![Vec::new(); whos.len()];
+/// Loads all of them in turn, so that what the machine does otherwise is the same for all.
+pub(crate) fn alternate<S: Subject>(subjects: &mut [S], plan: Plan) -> Vec<Vec<Round>> {
+    let mut seen: Vec<Vec<Round>> = vec![Vec::new(); subjects.len()];
     // The first round is for warming up.
     for round in 0..=plan.rounds {
         for (subject, seen) in subjects.iter_mut().zip(&mut seen) {
@@ -58,6 +61,20 @@ pub(crate) fn compare<S: Subject>(title: &str, whos: &[Who], plan: Plan, start: 
             }
         }
     }
+    seen
+}
+
+pub(crate) fn head(what: &str) {
+    println!(
+        "{what:<36} {:>10} {:>9} {:>8} {:>8} {:>10}",
+        "calls/s", "CPU µs", "rate", "CPU", "peak KiB"
+    );
+}
+
+/// Prints a line for each of them: rate and CPU time as ratios to the first.
+pub(crate) fn compare<S: Subject>(title: &str, whos: &[Who], plan: Plan, start: impl Fn(Who) -> S) {
+    let mut subjects: Vec<S> = whos.iter().map(|who| start(*who)).collect();
+    let seen = alternate(&mut subjects, plan);
     let rate = |rounds: &[Round]| median(rounds, Round::per_second);
     let each = |rounds: &[Round]| median(rounds, Round::micros_each);
     let floor = (rate(&seen[0]), each(&seen[0]));
@@ -68,7 +85,7 @@ pub(crate) fn compare<S: Subject>(title: &str, whos: &[Who], plan: Plan, start: 
             format!("{title}: {}", who.name()),
             rate / floor.0,
             each / floor.1,
-            subject.peak(),
+            subject.process().peak(),
         );
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use belay_cost::messages::{Era, INITIALIZE, INITIALIZED, call};
 
 use crate::Who;
-use crate::measure::{Round, Subject};
+use crate::measure::Subject;
 use crate::process::Process;
 
 /// POSTs are made on so many connections at once.
@@ -58,9 +58,12 @@ impl Pipe {
 }
 
 impl Subject for Pipe {
-    fn load(&mut self, span: Duration) -> Round {
-        let (begun, before) = (Instant::now(), self.process.spent());
-        let mut answers = 0;
+    fn process(&self) -> &Process {
+        &self.process
+    }
+
+    fn answers(&mut self, span: Duration) -> u64 {
+        let (begun, mut answers) = (Instant::now(), 0);
         let mut line = Vec::new();
         while begun.elapsed() < span {
             self.input.write_all(&self.requests).expect("a reader");
@@ -71,15 +74,7 @@ impl Subject for Pipe {
                 answers += 1;
             }
         }
-        Round {
-            answers,
-            span: begun.elapsed(),
-            spent: self.process.spent() - before,
-        }
-    }
-
-    fn peak(&self) -> u64 {
-        self.process.peak()
+        answers
     }
 }
 
@@ -123,23 +118,18 @@ fn modern(tool: &str) -> String {
 }
 
 impl Subject for Http {
-    fn load(&mut self, span: Duration) -> Round {
-        let (begun, before) = (Instant::now(), self.process.spent());
-        let answers = std::thread::scope(|scope| {
+    fn process(&self) -> &Process {
+        &self.process
+    }
+
+    fn answers(&mut self, span: Duration) -> u64 {
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
             let connections = self.connections.iter_mut();
             let loads = connections.map(|one| scope.spawn(move || one.load(begun, span)));
             let loads: Vec<_> = loads.collect();
             loads.into_iter().map(|load| load.join().expect("no panic")).sum()
-        });
-        Round {
-            answers,
-            span: begun.elapsed(),
-            spent: self.process.spent() - before,
-        }
-    }
-
-    fn peak(&self) -> u64 {
-        self.process.peak()
+        })
     }
 }
 

@@ -69,6 +69,17 @@ impl Future for Attempt {
 }
 
 impl Attempt {
+    /// How it was over before it began, if it was.
+    #[cfg(feature = "client")]
+    pub(super) fn take_over(&mut self) -> Option<Outcome> {
+        let State::Over(outcome) = &mut self.state else {
+            return None;
+        };
+        let outcome = outcome.take()?;
+        self.canceller.ended(&outcome);
+        Some(outcome)
+    }
+
     pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         let outcome = match &mut self.state {
             State::Over(outcome) => outcome.take().expect("polled again after its end"),

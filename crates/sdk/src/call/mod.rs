@@ -247,8 +247,10 @@ impl State {
         fresh: bool,
     ) -> Self {
         #[cfg(feature = "client")]
-        if let Some(straight) = straight::Straight::begin(&outlet, &ask, &told, canceller) {
-            return Self::Straight(Box::new(straight));
+        match straight::Straight::begin(&outlet, &ask, &told, canceller) {
+            Some(Ok(straight)) => return Self::Straight(straight),
+            Some(Err(outcome)) => return Self::Over(Some(Err(outcome.into()))),
+            None => {}
         }
         let travel = layer::travel(outlet, ask, told, canceller.clone(), fresh);
         Self::begin(Box::pin(travel))

@@ -40,13 +40,14 @@ pub(super) enum Came {
 }
 
 impl Straight {
-    /// Begins a call, unless something has to be done before.
+    /// Begins a call, unless something has to be done before. Nothing is kept of one that is over before
+    /// it began.
     pub(super) fn begin(
         outlet: &Arc<Outlet>,
         ask: &Ask,
         told: &Told,
         canceller: &Canceller,
-    ) -> Option<Self> {
+    ) -> Option<Result<Box<Self>, Outcome>> {
         let is_told = told.progress.is_some() || told.notice.is_some();
         // What is kept may be known already; what is told is told of every attempt.
         if is_told || is_kept(&ask.method) || !outlet.layers.is_empty() {
@@ -63,12 +64,15 @@ impl Straight {
                 .map_or_else(Vec::new, |said| said.headers().to_vec()),
             ..Told::default()
         };
-        let attempt = Attempt::begin(link, ask.clone(), told, canceller);
+        let mut attempt = Attempt::begin(link, ask.clone(), told, canceller);
         if attempt.found_no_link() && outlet.lines.replaces() {
             return None;
         }
         record(&attempt, version);
-        Some(Self {
+        if let Some(outcome) = attempt.take_over() {
+            return Some(Err(outcome));
+        }
+        Some(Ok(Box::new(Self {
             attempt,
             outlet: outlet.clone(),
             ask: ask.clone(),
@@ -76,7 +80,7 @@ impl Straight {
             begun: Instant::now(),
             #[cfg(feature = "http")]
             said,
-        })
+        })))
     }
 
     pub(super) fn attempt(&self) -> &Attempt {

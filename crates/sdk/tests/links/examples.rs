@@ -13,7 +13,7 @@ pub(crate) fn built(example: &str) -> PathBuf {
     cargo.args(["build", "--quiet", "--package", "belay-mcp"]);
     if cfg!(not(feature = "validate")) {
         cargo.args(["--no-default-features", "--features"]);
-        cargo.arg("client,macros,server,stdio");
+        cargo.arg("client,macros,sealed,server,stdio");
     }
     let status = cargo.args(["--example", example]).status().unwrap();
     assert!(status.success());
