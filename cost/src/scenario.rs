@@ -50,10 +50,10 @@ pub(crate) const ALL: [Scenario; 9] = [
     scenario(Side::Server, Wire::Http, Era::Modern, (29, 10, 0)),
     scenario(Side::Server, Wire::HttpEvents, Era::Modern, (49, 34, 1)),
     scenario(Side::Server, Wire::Http, Era::Legacy, (26, 35, 0)),
-    scenario(Side::Client, Wire::Stdio, Era::Legacy, (19, 10, 0)),
-    scenario(Side::Client, Wire::Stdio, Era::Modern, (33, 12, 0)),
-    scenario(Side::Client, Wire::Http, Era::Modern, (57, 42, 1)),
-    scenario(Side::Client, Wire::Http, Era::Legacy, (42, 44, 1)),
+    scenario(Side::Client, Wire::Stdio, Era::Legacy, (19, 14, 0)),
+    scenario(Side::Client, Wire::Stdio, Era::Modern, (33, 15, 0)),
+    scenario(Side::Client, Wire::Http, Era::Modern, (60, 45, 1)),
+    scenario(Side::Client, Wire::Http, Era::Legacy, (45, 46, 1)),
 ];
 
 impl Scenario {
