@@ -80,7 +80,8 @@ impl RawJson {
 
     /// Decodes the value into a type.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(&self.0)
+        // Not `from_slice`, which looks at the UTF-8 of every string by itself.
+        serde_json::from_str(self.as_str())
     }
 
     /// The member `name` of an object; `None` if there is none, or if this is not an object.

@@ -215,15 +215,24 @@ impl Client {
 
 /// The parameters of a call of a tool, written once.
 fn call_params(name: &str, arguments: &impl Serialize) -> Result<RawJson, serde_json::Error> {
-    let arguments = RawJson::encode(arguments)?;
-    let params = RawJson::encode(&NameOnly { name })?;
-    match arguments.as_bytes() {
-        b"null" => Ok(params),
-        _ if arguments.is_object() => Ok(params.with_member("arguments", &arguments)),
+    const BEFORE: &str = r#","arguments":"#;
+    let params = RawJson::encode(&CallParams { name, arguments })?;
+    // It cannot stand in the name, where quotes are escaped.
+    let text = params.as_str();
+    let value = text.find(BEFORE).map(|at| at + BEFORE.len());
+    match value.and_then(|at| text.as_bytes().get(at)) {
+        Some(b'{') => Ok(params),
+        Some(b'n') => RawJson::encode(&NameOnly { name }),
         _ => Err(serde::ser::Error::custom(
             "the arguments of a tool are an object",
         )),
     }
+}
+
+#[derive(Serialize)]
+struct CallParams<'a, T> {
+    name: &'a str,
+    arguments: &'a T,
 }
 
 #[derive(Serialize)]

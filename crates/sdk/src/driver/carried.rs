@@ -161,7 +161,8 @@ impl Carried {
         let now = self.link.now();
         let frame = state.engine.begin_write(now, self.exchange)?;
         state.engine.handle_write_done(now, self.exchange);
-        state.route();
+        // Whoever takes the last frame turns the link.
+        let _ = state.route();
         let quiet = state.engine.is_quiet() && state.engine.handlers() == 0;
         Some(Last {
             waiting,
@@ -214,7 +215,7 @@ impl Drop for Carried {
         if self.is_over() {
             return;
         }
-        let waker = {
+        let routed = {
             let mut state = self.link.lock();
             let port = state.engine.exchange_mut(self.exchange);
             let Some(port) = port.filter(|port| port.is_carried_by(&self.over)) else {
@@ -226,9 +227,6 @@ impl Drop for Carried {
             engine.handle_exchange_lost(now, self.exchange, cause, false);
             state.route()
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-        self.link.wake_driver();
+        self.link.wake(routed);
     }
 }

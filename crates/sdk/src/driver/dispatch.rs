@@ -75,7 +75,7 @@ impl Link {
     fn turn(self: &Arc<Self>, acts: &mut Acts) -> Turned {
         let mut ended = self.take_ended();
         acts.any_ended = !ended.is_empty();
-        let (turned, waker) = {
+        let (turned, routed) = {
             let mut state = self.lock();
             let (state, now) = (&mut *state, self.now());
             for ended in ended.drain(..) {
@@ -84,15 +84,17 @@ impl Link {
             while let Some(event) = state.engine.poll_event() {
                 state.resolve(self, now, event, acts);
             }
-            let waker = state.route();
-            (state.turned(self), waker)
+            let routed = state.route();
+            state.awaited = state.engine.poll_timeout();
+            (state.turned(self), routed)
         };
         if !acts.dropped.is_empty() {
             let dropped = std::mem::take(&mut acts.dropped);
             fenced("a destructor", || drop(dropped));
         }
-        if let Some(waker) = waker {
-            waker.wake();
+        // This is what the driver would be woken for.
+        if let Some(carrier) = routed.carrier {
+            carrier.wake();
         }
         // Its memory is used again.
         if ended.capacity() > 0 {
@@ -138,13 +140,13 @@ impl Link {
     pub(super) fn abandon(self: &Arc<Self>) {
         let waiting = self.work.lock().abandon();
         // If it is closed already, this changes nothing.
-        let waker = {
+        let routed = {
             let mut state = self.lock();
             state.engine.abandon(self.now());
             state.route()
         };
-        if let Some(waker) = waker {
-            waker.wake();
+        if let Some(carrier) = routed.carrier {
+            carrier.wake();
         }
         let mut acts = Acts::default();
         self.turn(&mut acts);

@@ -58,7 +58,7 @@ pub(crate) use waiter::{OnNotice, OnProgress, Told, Waiter};
 use crate::Principal;
 use crate::sync::{Mutex, MutexGuard, count_task};
 use handlers::Running;
-use ports::Port;
+use ports::{Port, Routed};
 use runner::Work;
 
 pub(crate) const LINK: ExchangeId = ExchangeId::LINK;
@@ -69,7 +69,7 @@ pub(crate) type Reason = Option<String>;
 /// One connection, shared by all who use it.
 pub(crate) struct Link {
     state: Mutex<State>,
-    /// Something has changed that the driver should see.
+    /// The driver has something to do.
     wake: Notify,
     /// It is to be told so when the handler that is being polled has yielded.
     deferred: AtomicBool,
@@ -139,6 +139,8 @@ struct State {
     unopened: Vec<ExchangeId>,
     /// What waits to be written, where it is weighed.
     output: Option<Permit>,
+    /// When the driver looks again by itself.
+    awaited: Option<Time>,
 }
 
 impl Link {
@@ -160,6 +162,7 @@ impl Link {
                 connecting: None,
                 unopened: Vec::new(),
                 output: weighs_output.then(|| peer.begin(Pool::Bytes)),
+                awaited: None,
             }),
             wake: Notify::new(),
             deferred: AtomicBool::new(false),
@@ -199,19 +202,28 @@ impl Link {
         }
     }
 
-    /// Tells the engine something, and wakes the driver.
+    /// Tells the engine something, and wakes whoever has something to do then.
     fn tell<T>(&self, tell: impl FnOnce(&mut Engine, Time) -> T) -> T {
-        let (told, waker) = {
+        let (told, routed) = {
             let mut state = self.lock();
             let now = self.now();
             let told = tell(&mut state.engine, now);
             (told, state.route())
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-        self.wake_driver();
+        self.wake(routed);
         told
+    }
+
+    /// Wakes whoever has something to do, outside the lock.
+    fn wake(&self, routed: Routed) {
+        if let Some(carrier) = routed.carrier {
+            carrier.wake();
+        }
+        match routed.driver {
+            true => self.wake_driver(),
+            // Something may have been withdrawn. Else the driver says so at the end of its turn.
+            false => self.room.notify_waiters(),
+        }
     }
 
     /// Begins to open the conversation. To be called before the link is driven: whoever drives it
@@ -222,7 +234,8 @@ impl Link {
         let now = self.now();
         state.connecting = Some(done);
         state.engine.connect(now, mode);
-        state.route();
+        // Nobody drives it yet.
+        let _ = state.route();
         connected
     }
 
@@ -235,7 +248,7 @@ impl Link {
         waiter: &Arc<Waiter>,
         cancelled: Option<&Reason>,
     ) -> Result<CallId, Outcome> {
-        let (id, waker) = {
+        let (id, routed) = {
             let mut state = self.lock();
             let now = self.now();
             let id = state.engine.request(now, ask)?;
@@ -247,10 +260,7 @@ impl Link {
             }
             (id, state.route())
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-        self.wake_driver();
+        self.wake(routed);
         Ok(id)
     }
 

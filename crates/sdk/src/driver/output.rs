@@ -109,7 +109,7 @@ impl Link {
         word: Word,
         say: impl FnOnce(&mut Engine, Time) -> Result<(), Rejection>,
     ) -> Result<(), Rejection> {
-        let waker = {
+        let routed = {
             let mut state = self.lock();
             if !self.may_wait_in_queue(&state.engine, word) {
                 let limit = self.peer.limit(Pool::Bytes);
@@ -119,10 +119,7 @@ impl Link {
             say(&mut state.engine, now)?;
             state.route()
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-        self.wake_driver();
+        self.wake(routed);
         Ok(())
     }
 

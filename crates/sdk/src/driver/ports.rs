@@ -78,30 +78,54 @@ impl Drop for Port {
     }
 }
 
+/// Who has something to do after the engine was told something. To be woken outside the lock.
+#[must_use]
+pub(super) struct Routed {
+    /// Whoever carries an exchange.
+    pub(super) carrier: Option<Waker>,
+    /// Whoever turns the link.
+    pub(super) driver: bool,
+}
+
 impl State {
-    /// Carries out what the engine wants of the transport. Gives back a waker for whoever has
-    /// something to do; it is to be woken outside the lock.
-    pub(super) fn route(&mut self) -> Option<Waker> {
+    /// Carries out what the engine wants of the transport.
+    pub(super) fn route(&mut self) -> Routed {
         let mut first = None;
         let mut woken = |waker: Option<Waker>| match (waker, &first) {
             (waker, None) => first = waker,
             (Some(waker), Some(_)) => waker.wake(),
             (None, _) => {}
         };
+        let mut any_closed = false;
         while let Some(transmit) = self.engine.poll_transmit() {
             woken(match transmit {
                 Transmit::Write(exchange) => self.notice(exchange),
-                Transmit::Close { mut kept, how, .. } => kept.end(Turn::Over(how)),
+                Transmit::Close { mut kept, how, .. } => {
+                    any_closed = true;
+                    kept.end(Turn::Over(how))
+                }
             });
         }
+        let is_closed = self.engine.is_closed();
         // The GET stream and a pipe have no end of their own.
-        if self.engine.is_closed()
-            && let Some(port) = self.engine.exchange_mut(ExchangeId::LINK)
-        {
+        if is_closed && let Some(port) = self.engine.exchange_mut(ExchangeId::LINK) {
             woken(port.end(Turn::Over(Closing::Finished)));
         }
         self.weigh_output();
-        first
+        Routed {
+            carrier: first,
+            driver: is_closed || any_closed || self.is_driver_needed(),
+        }
+    }
+
+    /// Whether there is something to do for whoever turns the link. A pipe is read and written there,
+    /// so there always may be.
+    fn is_driver_needed(&self) -> bool {
+        let is_earlier = |due: Time| self.awaited.is_none_or(|awaited| due < awaited);
+        self.engine.config().wire == Wire::Pipe
+            || self.engine.events_waiting() > 0
+            || !self.unopened.is_empty()
+            || self.engine.poll_timeout().is_some_and(is_earlier)
     }
 
     /// There is something to write: for whoever carries the exchange, or for whoever opens it.
@@ -159,7 +183,8 @@ impl Link {
             let (over, _) = state.carry(exchange);
             self.take_message(&mut state.engine, now, exchange, message);
             state.engine.handle_input_ended(now, exchange);
-            state.route();
+            // Whoever posts it turns the link.
+            let _ = state.route();
             (exchange, over)
         };
         Carried::new(self, exchange, over)
