@@ -301,18 +301,35 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// What the application should know next.
     pub fn poll_event(&mut self) -> Option<Event<C>> {
         while let Some(event) = self.events.pop_front() {
-            let Event::Request(incoming) = &event else {
-                return Some(event);
-            };
-            // A request that was cancelled before it started never starts (**cancel-overtakes**).
-            if let Some(serving) = self.requests.serving_mut(incoming.key)
-                && serving.stage == Stage::Admitted
-            {
-                serving.stage = Stage::Running;
-                return Some(event);
+            match &event {
+                Event::Request(incoming) if !self.starts(incoming.key) => {}
+                _ => return Some(event),
             }
         }
         None
+    }
+
+    /// The next event, if that is a request: for whoever has just handed it in, and runs its handler.
+    pub fn poll_request(&mut self) -> Option<Incoming> {
+        while let Some(Event::Request(_)) = self.events.front() {
+            if let Some(Event::Request(incoming)) = self.events.pop_front()
+                && self.starts(incoming.key)
+            {
+                return Some(incoming);
+            }
+        }
+        None
+    }
+
+    /// A request that was cancelled before it started never starts (**cancel-overtakes**).
+    fn starts(&mut self, key: RequestKey) -> bool {
+        match self.requests.serving_mut(key) {
+            Some(serving) if serving.stage == Stage::Admitted => {
+                serving.stage = Stage::Running;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// How many events wait to be taken with [`Engine::poll_event`]. Whoever reads much faster than

@@ -26,7 +26,7 @@ pub(crate) struct Carried {
 pub(crate) struct Last {
     pub(crate) waiting: Waiting,
     pub(crate) frame: Bytes,
-    /// What the link did, if nothing goes on there any more.
+    /// What the link did, if it is that of a POST, and nothing goes on there any more.
     pub(crate) ledger: Option<Ledger>,
 }
 
@@ -149,8 +149,8 @@ impl Carried {
     /// Takes what waits, if that is all that will be said: then it is over.
     #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn take_last(&mut self) -> Option<Last> {
-        let mut state = self.link.lock();
-        let state = &mut *state;
+        let mut locked = self.link.lock();
+        let state = &mut *locked;
         if self.is_over() {
             return None;
         }
@@ -161,13 +161,19 @@ impl Carried {
         let now = self.link.now();
         let frame = state.engine.begin_write(now, self.exchange)?;
         state.engine.handle_write_done(now, self.exchange);
-        // Whoever takes the last frame turns the link.
-        let _ = state.route();
-        let quiet = state.engine.is_quiet() && state.engine.handlers() == 0;
+        let routed = state.route();
+        let engine = &state.engine;
+        let is_over = state.is_post && engine.is_quiet() && engine.handlers() == 0;
+        let ledger = is_over.then(|| engine.ledger().clone());
+        drop(locked);
+        // Nobody turns what is over.
+        if ledger.is_none() {
+            self.link.wake(routed);
+        }
         Some(Last {
             waiting,
             frame,
-            ledger: quiet.then(|| state.engine.ledger().clone()),
+            ledger,
         })
     }
 

@@ -38,6 +38,8 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use carried::Carried;
+#[cfg(all(feature = "http", feature = "server"))]
+pub(crate) use carried::Last;
 pub use handlers::LayerFuture;
 #[cfg(feature = "server")]
 pub(crate) use handlers::Presence;
@@ -141,6 +143,8 @@ struct State {
     output: Option<Permit>,
     /// When the driver looks again by itself.
     awaited: Option<Time>,
+    /// It is turned until nothing goes on: it belongs to a single POST.
+    is_post: bool,
 }
 
 impl Link {
@@ -163,6 +167,7 @@ impl Link {
                 unopened: Vec::new(),
                 output: weighs_output.then(|| peer.begin(Pool::Bytes)),
                 awaited: None,
+                is_post: surroundings.runs_inline,
             }),
             wake: Notify::new(),
             deferred: AtomicBool::new(false),

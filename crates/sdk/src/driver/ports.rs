@@ -12,6 +12,8 @@ use belay_protocol::jsonrpc::{DecodeError, Message};
 use bytes::Bytes;
 
 use super::shares::FREE;
+#[cfg(all(feature = "http", feature = "server"))]
+use super::App;
 use super::{Carried, Engine, Link, Pool, State};
 
 /// One open exchange.
@@ -96,12 +98,12 @@ impl State {
             (Some(waker), Some(_)) => waker.wake(),
             (None, _) => {}
         };
-        let mut any_closed = false;
+        let mut any_left = false;
         while let Some(transmit) = self.engine.poll_transmit() {
             woken(match transmit {
                 Transmit::Write(exchange) => self.notice(exchange),
                 Transmit::Close { mut kept, how, .. } => {
-                    any_closed = true;
+                    any_left |= self.is_post || kept.carrier.is_none();
                     kept.end(Turn::Over(how))
                 }
             });
@@ -114,7 +116,7 @@ impl State {
         self.weigh_output();
         Routed {
             carrier: first,
-            driver: is_closed || any_closed || self.is_driver_needed(),
+            driver: is_closed || any_left || self.is_driver_needed(),
         }
     }
 
@@ -173,21 +175,36 @@ impl Link {
         Carried::new(self, exchange, over)
     }
 
-    /// The peer has opened an exchange, and said all that it will on it: this message.
+    /// The peer has opened an exchange, and said all that it will on it: this message. If it is a
+    /// request, its handler is polled here, once.
     #[cfg(all(feature = "http", feature = "server"))]
-    pub(crate) fn posted(self: &Arc<Self>, message: Result<Message, DecodeError>) -> Carried {
-        let (exchange, over) = {
+    pub(crate) fn posted(
+        self: &Arc<Self>,
+        app: &Arc<dyn App>,
+        message: Result<Message, DecodeError>,
+    ) -> Carried {
+        let _ = self.app.get_or_init(|| Arc::downgrade(app));
+        let (carried, started, routed) = {
             let mut state = self.lock();
-            let now = self.now();
+            let (state, now) = (&mut *state, self.now());
             let exchange = state.engine.handle_exchange_opened();
             let (over, _) = state.carry(exchange);
+            // What has happened before is the driver's, and comes first.
+            let is_first = state.engine.events_waiting() == 0;
             self.take_message(&mut state.engine, now, exchange, message);
             state.engine.handle_input_ended(now, exchange);
-            // Whoever posts it turns the link.
-            let _ = state.route();
-            (exchange, over)
+            let request = match is_first {
+                true => state.engine.poll_request(),
+                false => None,
+            };
+            let started = request.and_then(|request| state.admit(self, now, request));
+            (Carried::new(self, exchange, over), started, state.route())
         };
-        Carried::new(self, exchange, over)
+        self.wake(routed);
+        if let Some(context) = started {
+            self.run_here(app, context);
+        }
+        carried
     }
 
     /// Carries the link's own exchange from now on: its GET stream, or all of a pipe.

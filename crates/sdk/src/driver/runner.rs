@@ -22,7 +22,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use belay_protocol::engine::RequestKey;
 
 use super::handlers::{Presence, panic_message, running};
-use super::{Answer, App, BoxFuture, Link, watchdog};
+use super::{Answer, App, BoxFuture, Link, fenced, watchdog};
 use crate::context::Context;
 use crate::sync::count_task;
 
@@ -87,15 +87,9 @@ impl Link {
             return;
         }
         if self.runs_inline {
-            for context in started.drain(..) {
-                if let Some(ended) = self.poll_first(app, context) {
-                    let dropped = self.lock().handler_ended(self, self.now(), ended);
-                    drop(dropped);
-                }
-            }
-            // Whoever calls this looks again.
-            self.deferred.store(false, Ordering::SeqCst);
-            return;
+            return started
+                .drain(..)
+                .for_each(|context| self.run_here(app, context));
         }
         let idle = {
             let mut work = self.work.lock();
@@ -111,6 +105,20 @@ impl Link {
         if let Some(idle) = idle {
             idle.wake();
         }
+    }
+
+    /// Polls a handler once, where its request is served.
+    pub(super) fn run_here(self: &Arc<Self>, app: &Arc<dyn App>, context: Context) {
+        if let Some(ended) = self.poll_first(app, context) {
+            let (dropped, routed) = {
+                let mut state = self.lock();
+                let dropped = state.handler_ended(self, self.now(), ended);
+                (dropped, state.route())
+            };
+            fenced("a destructor", || drop(dropped));
+            self.wake(routed);
+        }
+        self.woken_later(false);
     }
 
     fn spawn_runner(self: &Arc<Self>, app: Arc<dyn App>) {

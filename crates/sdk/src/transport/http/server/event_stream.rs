@@ -101,7 +101,7 @@ pub(super) async fn post(
         shared
             .event_streams
             .lock()
-            .get(&SessionId::named(id))
+            .get(id)
             .cloned()
     });
     let Some(open) = open.filter(|open| open.principal.as_ref() == principal) else {

@@ -25,7 +25,7 @@ use super::super::headers;
 use super::body::{Body, Events};
 use super::refusal::{self, Refusal};
 use super::shared::Shared;
-use crate::driver::{Carried, Driven, Link, Turn, Until, turn};
+use crate::driver::{Carried, Driven, Last, Link, Turn, Until, turn};
 use crate::server::{Entry, Unentered};
 use crate::sync::count_task;
 
@@ -40,8 +40,7 @@ pub(super) async fn serve(
     let entered = (era == Era::Legacy).then(|| Post::new(shared, &link, None));
     let is_request = matches!(message, Ok(Message::Request(_)));
     let unentered = (entered.is_none() && is_request).then(|| shared.books.begin_unentered());
-    let mut carried = link.posted(message);
-    link.dispatch(&shared.app);
+    let mut carried = link.posted(&shared.app, message);
     // Most are answered by now, and nothing is left of them.
     if let Some(last) = carried.take_last() {
         match (&last.ledger, unentered) {
@@ -50,8 +49,7 @@ pub(super) async fn serve(
                 drop(entered.unwrap_or_else(|| Post::new(shared, &link, unentered)));
             }
         }
-        let frame = carried.weighed(last.frame);
-        return respond(frame, refusal::status(era, last.waiting));
+        return last.respond(&carried, era);
     }
     let post = entered.unwrap_or_else(|| Post::new(shared, &link, unentered));
     let turning = async {
@@ -97,6 +95,14 @@ pub(super) fn answer(carried: &mut Carried, status: StatusCode) -> Option<Respon
     let frame = carried.weighed(frame);
     carried.written();
     Some(respond(frame, status))
+}
+
+impl Last {
+    /// The response that says it.
+    pub(super) fn respond(self, carried: &Carried, era: Era) -> Response<Body> {
+        let status = refusal::status(era, self.waiting);
+        respond(carried.weighed(self.frame), status)
+    }
 }
 
 fn respond(frame: Bytes, status: StatusCode) -> Response<Body> {

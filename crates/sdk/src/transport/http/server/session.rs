@@ -108,12 +108,11 @@ impl Session {
         let in_use = InUse::new(self);
         self.served.fetch_add(1, Ordering::Relaxed);
         let one = messages.len() == 1;
-        let mut carried = self.link.exchange_opened();
-        for message in messages {
-            self.link.until_heard_before(&message).await;
-            carried.deliver(message);
+        let mut carried = self.posted(shared, messages).await;
+        // Most are answered by now.
+        if one && let Some(last) = carried.take_last() {
+            return last.respond(&carried, Era::Legacy);
         }
-        carried.input_ended();
         let first = tokio::select! {
             biased;
             turn = poll_fn(|cx| carried.poll_turn(cx)) => Some(turn),
@@ -139,6 +138,25 @@ impl Session {
                 stream(events.after(first.into_iter().collect()))
             }
         }
+    }
+
+    /// The exchange on which messages were posted.
+    async fn posted(
+        &self,
+        shared: &Shared,
+        mut messages: Vec<Result<Message, DecodeError>>,
+    ) -> Carried {
+        let is_request = matches!(messages[..], [Ok(Message::Request(_))]);
+        if is_request && let Some(message) = messages.pop() {
+            return self.link.posted(&shared.app, message);
+        }
+        let carried = self.link.exchange_opened();
+        for message in messages {
+            self.link.until_heard_before(&message).await;
+            carried.deliver(message);
+        }
+        carried.input_ended();
+        carried
     }
 
     /// GET: what the server says by itself, or the rest of a stream that broke.

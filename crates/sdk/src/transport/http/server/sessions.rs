@@ -1,5 +1,6 @@
 //! All legacy sessions of a server, by name.
 
+use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -30,12 +31,14 @@ impl SessionId {
         Ok(Self(digits.into()))
     }
 
-    /// As somebody else names it.
-    pub(super) fn named(name: &str) -> Self {
-        Self(name.into())
-    }
-
     pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// They are looked up by what a request names.
+impl Borrow<str> for SessionId {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }
@@ -166,7 +169,7 @@ impl Sessions {
             return Err(Refusal::new(StatusCode::BAD_REQUEST, problem));
         };
         let open = self.lock();
-        let found = open.get(&SessionId::named(named)).map(|kept| &kept.session);
+        let found = open.get(named).map(|kept| &kept.session);
         let own = found.filter(|session| session.belongs_to(principal));
         own.cloned().ok_or_else(|| {
             let problem = "this session is not known, or not any more; begin a new one";
