@@ -5,7 +5,8 @@ use std::ops::{AddAssign, SubAssign};
 
 use bytes::Bytes;
 
-use super::{CallId, Engine, RequestKey, Time};
+use super::{CallId, Engine, RequestKey, Time, Waiting};
+use crate::types::error_code;
 
 /// One exchange.
 #[derive(Clone, Debug)]
@@ -147,6 +148,18 @@ impl Frame {
             error: None,
         }
     }
+
+    /// What it is, for the transport.
+    pub(super) fn kind(&self) -> Waiting {
+        match self.owner {
+            Owner::Call(call) => Waiting::Call(call),
+            Owner::Answer(_) => Waiting::Answer { error: self.error },
+            Owner::Refusal => Waiting::Refusal {
+                code: self.error.unwrap_or(error_code::INTERNAL_ERROR),
+            },
+            Owner::Cancel(_) | Owner::Word(_) | Owner::Nobody => Waiting::Notice,
+        }
+    }
 }
 
 /// Whose a frame is. It decides what its writing means, and who may withdraw it.
@@ -251,7 +264,7 @@ impl Queue {
     }
 
     /// The frames that have not begun.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &Frame> {
+    pub(super) fn waiting(&self) -> impl DoubleEndedIterator<Item = &Frame> {
         self.frames.range(self.begun..)
     }
 

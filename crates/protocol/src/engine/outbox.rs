@@ -5,8 +5,6 @@
 
 use bytes::Bytes;
 
-use crate::types::error_code;
-
 use super::exchange::{Frame, Owner, Purpose};
 use super::planted::{Bug, planted};
 use super::requests::Delivery;
@@ -32,14 +30,14 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// What waits first on this exchange, for a transport that has to choose a head for it.
     pub fn first_waiting(&self, exchange: ExchangeId) -> Option<Waiting> {
         let frame = self.exchanges.get(exchange)?.queue.waiting().next()?;
-        Some(match frame.owner {
-            Owner::Call(call) => Waiting::Call(call),
-            Owner::Answer(_) => Waiting::Answer { error: frame.error },
-            Owner::Refusal => Waiting::Refusal {
-                code: frame.error.unwrap_or(error_code::INTERNAL_ERROR),
-            },
-            Owner::Cancel(_) | Owner::Word(_) | Owner::Nobody => Waiting::Notice,
-        })
+        Some(frame.kind())
+    }
+
+    /// What waits last on this exchange. If that is an answer, and the exchange carries one request, all
+    /// that will be said on it waits.
+    pub fn last_waiting(&self, exchange: ExchangeId) -> Option<Waiting> {
+        let frame = self.exchanges.get(exchange)?.queue.waiting().next_back()?;
+        Some(frame.kind())
     }
 
     /// Begins to write the first waiting frame, which is given back: from now on it counts as handed

@@ -341,6 +341,41 @@ fn error_of<T: DeserializeOwned + std::fmt::Debug>(json: &str) -> String {
     serde_json::from_str::<T>(json).unwrap_err().to_string()
 }
 
+/// It is kept as text until somebody looks, so what cannot be decoded then is refused when it comes.
+#[test]
+fn meta_is_checked_when_it_comes_and_decoded_when_somebody_looks() {
+    let meta: Meta = serde_json::from_str(r#"{"a":1,"b":{"c":[]}}"#).expect("an object");
+    assert_eq!(meta.get("a").expect("a number"), Some(1));
+    let mut changed = meta.clone();
+    assert_eq!(changed.remove("a"), Some(1.into()));
+    changed.set("d", 2).expect("a number");
+    assert_eq!(
+        serde_json::to_string(&changed).expect("JSON"),
+        r#"{"b":{"c":[]},"d":2}"#
+    );
+    assert_eq!(
+        meta,
+        serde_json::from_str(r#"{"b":{"c":[]},"a":1}"#).expect("an object")
+    );
+    assert_ne!(meta, changed);
+    let value = serde_json::json!({ "a": 1, "b": { "c": [] } });
+    assert_eq!(meta, serde_json::from_value(value).expect("an object"));
+
+    let many: String = (0..20).map(|key| format!(r#""{key}":0,"#)).collect();
+    for (broken, problem) in [
+        ("[]".to_owned(), "invalid type"),
+        (r#"{"a":1,"\u0061":2}"#.to_owned(), "duplicate field `a`"),
+        (format!(r#"{{{many}"7":1}}"#), "duplicate field `7`"),
+        (
+            format!(r#"{{"a":{}{}}}"#, "[".repeat(200), "]".repeat(200)),
+            "nested deeper",
+        ),
+    ] {
+        let error = error_of::<Meta>(&broken);
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
 #[test]
 fn wrong_types_are_told_with_the_name_of_their_field() {
     let starts = |error: String, with: &str| assert!(error.starts_with(with), "{error}");

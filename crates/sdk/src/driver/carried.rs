@@ -21,9 +21,11 @@ pub(crate) struct Carried {
     begun: bool,
 }
 
-/// The only thing that was said on an exchange.
+/// All that was said on an exchange.
 #[cfg(all(feature = "http", feature = "server"))]
 pub(crate) struct Last {
+    /// What was said before the answer: progress, and the like.
+    pub(crate) before: Vec<Bytes>,
     pub(crate) waiting: Waiting,
     pub(crate) frame: Bytes,
     /// What the link did, if it is that of a POST, and nothing goes on there any more.
@@ -150,17 +152,28 @@ impl Carried {
     #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn take_last(&mut self) -> Option<Last> {
         let mut locked = self.link.lock();
-        let state = &mut *locked;
+        let (state, now) = (&mut *locked, self.link.now());
         if self.is_over() {
             return None;
         }
-        let waiting = state.engine.first_waiting(self.exchange)?;
-        if !matches!(waiting, Waiting::Answer { .. } | Waiting::Refusal { .. }) {
+        let waiting = state.engine.last_waiting(self.exchange)?;
+        let is_last = matches!(waiting, Waiting::Answer { .. } | Waiting::Refusal { .. });
+        if !is_last {
             return None;
         }
-        let now = self.link.now();
-        let frame = state.engine.begin_write(now, self.exchange)?;
-        state.engine.handle_write_done(now, self.exchange);
+        // A session keeps what is said before an answer, and numbers it: that is for its stream.
+        if !state.is_post && state.engine.queued(self.exchange).nth(1).is_some() {
+            return None;
+        }
+        let mut take = || {
+            let frame = state.engine.begin_write(now, self.exchange)?;
+            state.engine.handle_write_done(now, self.exchange);
+            Some(frame)
+        };
+        let (mut before, mut frame) = (Vec::new(), take()?);
+        while let Some(next) = take() {
+            before.push(std::mem::replace(&mut frame, next));
+        }
         let routed = state.route();
         let engine = &state.engine;
         let is_over = state.is_post && engine.is_quiet() && engine.handlers() == 0;
@@ -171,6 +184,7 @@ impl Carried {
             self.link.wake(routed);
         }
         Some(Last {
+            before,
             waiting,
             frame,
             ledger,

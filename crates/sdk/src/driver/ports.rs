@@ -11,9 +11,9 @@ use belay_protocol::engine::{Closing, ExchangeId, Time, Transmit, Waiting, Wire}
 use belay_protocol::jsonrpc::{DecodeError, Message};
 use bytes::Bytes;
 
-use super::shares::FREE;
 #[cfg(all(feature = "http", feature = "server"))]
 use super::App;
+use super::shares::FREE;
 use super::{Carried, Engine, Link, Pool, State};
 
 /// One open exchange.

@@ -20,7 +20,8 @@ pub(super) async fn drive(driven: Driven, place: Arc<Place>, app: Arc<dyn App>, 
     let mut listens = false;
     let open = || {
         for carried in link.unopened() {
-            link.spawn(carry(place.clone(), carried));
+            // In a box: a task is moved about before it runs.
+            link.spawn(Box::pin(carry(place.clone(), carried)));
         }
         let version = link.version();
         let legacy = version.is_some_and(|version| version.era() == Era::Legacy);

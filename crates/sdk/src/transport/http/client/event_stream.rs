@@ -92,7 +92,8 @@ pub(super) async fn drive(
     let place = Arc::new(place);
     let post = || {
         for carried in link.unopened() {
-            link.spawn(carry(place.clone(), carried));
+            // In a box: a task is moved about before it runs.
+            link.spawn(Box::pin(carry(place.clone(), carried)));
         }
     };
     let reading = read(&place, &link, events, body);

@@ -97,13 +97,7 @@ pub(super) async fn post(
             .or(pair.strip_prefix("session_id="))
     });
     let principal = parts.extensions.get();
-    let open = named.and_then(|id| {
-        shared
-            .event_streams
-            .lock()
-            .get(id)
-            .cloned()
-    });
+    let open = named.and_then(|id| shared.event_streams.lock().get(id).cloned());
     let Some(open) = open.filter(|open| open.principal.as_ref() == principal) else {
         let problem = "post to the address that the stream's `endpoint` event gave";
         return Err(Refusal::new(StatusCode::NOT_FOUND, problem));

@@ -15,6 +15,7 @@ use std::future::{pending, poll_fn};
 use std::sync::Arc;
 
 use belay_protocol::engine::Closing;
+use belay_protocol::framing::SseEvent;
 use belay_protocol::jsonrpc::{DecodeError, Message};
 use belay_protocol::types::Era;
 use bytes::Bytes;
@@ -25,7 +26,7 @@ use super::super::headers;
 use super::body::{Body, Events};
 use super::refusal::{self, Refusal};
 use super::shared::Shared;
-use crate::driver::{Carried, Driven, Last, Link, Turn, Until, turn};
+use crate::driver::{Carried, Driven, Last, Link, Pool, Turn, Until, turn};
 use crate::server::{Entry, Unentered};
 use crate::sync::count_task;
 
@@ -100,8 +101,16 @@ pub(super) fn answer(carried: &mut Carried, status: StatusCode) -> Option<Respon
 impl Last {
     /// The response that says it.
     pub(super) fn respond(self, carried: &Carried, era: Era) -> Response<Body> {
-        let status = refusal::status(era, self.waiting);
-        respond(carried.weighed(self.frame), status)
+        if self.before.is_empty() {
+            let status = refusal::status(era, self.waiting);
+            return respond(carried.weighed(self.frame), status);
+        }
+        let frames = self.before.into_iter().chain([self.frame]);
+        let events: Vec<SseEvent> = frames.map(SseEvent::message).collect();
+        let bytes = events.iter().map(|event| event.data.len()).sum();
+        let mut weight = carried.link().peer().begin(Pool::Bytes);
+        weight.weigh(bytes);
+        stream(Events::replay(events).weighed(weight))
     }
 }
 
