@@ -99,6 +99,11 @@ async fn serve_stdio(who: Who) {
 }
 
 async fn serve_http(who: Who) {
+    // It ends with whoever started it, however that ends.
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(0);
+    });
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a socket");
     println!("{}", listener.local_addr().expect("an address"));
     match who {

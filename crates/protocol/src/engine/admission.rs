@@ -8,7 +8,6 @@ use crate::types::modern::Discover;
 use crate::types::{Era, ProgressToken, ProtocolVersion, Request as _, error_code};
 
 use super::exchange::{Frame, Owner, Purpose};
-use super::planted::{Bug, planted};
 use super::requests::{Kind, Serving, Stage};
 use super::rules::{self, RequestMeta};
 use super::{
@@ -116,9 +115,6 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.requests.refuse_serving(End::Rejected);
         let code = error.code;
         let bytes = frame::answer(&request.id, &Err(error));
-        if planted(Bug::RefusedTwice) {
-            self.refuse(now, exchange, bytes.clone(), code);
-        }
         self.refuse(now, exchange, bytes, code);
     }
 
@@ -227,9 +223,6 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// (**answered-or-gone**): what keeps refusals from piling up is that nothing more is taken from
     /// the transport, see [`Engine::wants_input`].
     pub(super) fn refuse(&mut self, now: Time, exchange: ExchangeId, bytes: Bytes, code: i64) {
-        if planted(Bug::RefusalDropped) && self.answers_wait() {
-            return;
-        }
         let exchange = match self.is_client() {
             true => self.outlet(now, None, Purpose::Lane),
             false => exchange,

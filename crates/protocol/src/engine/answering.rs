@@ -22,7 +22,6 @@ use crate::types::{EmptyResult, Meta, ResultType, error_code, meta_key};
 
 use super::deadline::Timer;
 use super::exchange::{Frame, Owner, Purpose};
-use super::planted::{Bug, planted};
 use super::requests::{Kind, Serving, Stage};
 use super::{
     By, CallId, Closing, End, Engine, ExchangeId, Identity, Outcome, Rejection, RequestKey,
@@ -65,11 +64,6 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     pub fn handler_gone(&mut self, now: Time, key: RequestKey) -> Option<H> {
         let kept = self.handler_ended(key);
         if let Some(Stage::Running) = self.requests.serving(key).map(|serving| serving.stage) {
-            if planted(Bug::PanicAnswersNobody) {
-                self.end_serving(now, key, End::Refused);
-                self.settle(now);
-                return kept;
-            }
             let error = ErrorObject::new(error_code::INTERNAL_ERROR, "internal error");
             self.answer(now, key, &Err(error));
         }
@@ -204,10 +198,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             owner,
             error,
         };
-        match planted(Bug::ResponseOvertakesItsProgress) {
-            true => self.push_cancel(exchange, frame),
-            false => self.push(exchange, frame),
-        }
+        self.push(exchange, frame);
     }
 
     /// The write of an answer has begun: nothing can stop it any more, and the request is over.
@@ -244,16 +235,14 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         let Some(serving) = self.end_serving(now, key, end) else {
             return;
         };
-        if !planted(Bug::AnswerLeavesAfterCancel) {
-            let own = |owner| owner == Owner::Answer(key) || owner == Owner::Word(key);
-            self.withdraw(serving.exchange, own);
-            if let Some(lane) = serving.lane {
-                self.withdraw(lane, own);
-            }
-            // Where it is said what has no other place left.
-            if serving.exchange != ExchangeId::LINK {
-                self.withdraw(ExchangeId::LINK, own);
-            }
+        let own = |owner| owner == Owner::Answer(key) || owner == Owner::Word(key);
+        self.withdraw(serving.exchange, own);
+        if let Some(lane) = serving.lane {
+            self.withdraw(lane, own);
+        }
+        // Where it is said what has no other place left.
+        if serving.exchange != ExchangeId::LINK {
+            self.withdraw(ExchangeId::LINK, own);
         }
         let by = match cause {
             StopCause::Shutdown => By::Shutdown,

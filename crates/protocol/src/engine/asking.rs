@@ -17,12 +17,11 @@ use crate::types::modern::InputRequiredResult;
 
 use super::deadline::{CallClocks, Timer};
 use super::exchange::{Abandoned, Frame, Owner, Purpose};
-use super::planted::{Bug, planted};
 use super::requests::{Call, Delivery, Kind};
 use super::rules::{self, Announcement};
 use super::{
     Ask, By, CallId, Closing, Deadlines, Engine, Event, Loss, LossKind, Outcome, Rejection, Sent,
-    Time, Wire, frame,
+    Time, Wire, frame, planted,
 };
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
@@ -147,9 +146,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// Ends a call: the one place where that happens. `None` if it is over already.
     pub(super) fn end_call(&mut self, now: Time, id: CallId, outcome: Outcome) -> Option<Call<C>> {
         let mut call = self.requests.end_call(id, outcome.end())?;
-        if !planted(Bug::EntryKeptAfterItsEnd) {
-            self.timers.reset(Timer::Call(id), call.clocks.next(), None);
-        }
+        self.timers.reset(Timer::Call(id), call.clocks.next(), None);
         match call.kind {
             Kind::Initialize | Kind::Probe => self.opening_ended(now, id, outcome),
             Kind::Ordinary | Kind::Listen => {
@@ -176,33 +173,22 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             return;
         };
         let outcome = outcome(sent);
-        let told_nobody =
-            planted(Bug::TimeoutTellsNobody) && matches!(outcome, Outcome::TimedOut { .. });
+        let announcements = planted::announcements(sent != Sent::Never, &outcome);
         let Some(call) = self.end_call(now, id, outcome) else {
             return;
         };
-        if told_nobody {
-            return;
-        }
         if sent == Sent::Never {
             self.withdraw(call.exchange, |owner| owner == Owner::Call(id));
-            if planted(Bug::CancelForARequestNeverWritten) {
-                self.announce(now, id, &call, reason);
-            }
-            return;
         }
-        self.announce(now, id, &call, reason);
-        if planted(Bug::CancelSentTwice) {
+        for _ in 0..announcements {
             self.announce(now, id, &call, reason);
         }
     }
 
     fn announce(&mut self, now: Time, id: CallId, call: &Call<C>, reason: &str) {
         let (role, wire) = (self.config.role(), self.config.wire);
-        let how = match rules::announcement(role, wire, call.era, call.kind) {
-            Announcement::None if planted(Bug::InitializeCancelled) => Announcement::Notification,
-            how => how,
-        };
+        let how = rules::announcement(role, wire, call.era, call.kind);
+        let how = planted::announcement(how);
         let bytes = frame::cancelled(id, Some(reason));
         let owner = Owner::Cancel(id);
         let cancel = Frame::new(owner, bytes);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{CallId, Clock, Deadlines, ExchangeId, RequestKey, Time};
+use super::{CallId, Clock, Deadlines, ExchangeId, RequestKey, Time, planted};
 
 /// Something that is due one day.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -36,6 +36,7 @@ impl Timers {
 
     /// Moves a timer. Whoever has one knows when it was due, so that no second book is kept.
     pub(super) fn reset(&mut self, timer: Timer, from: Option<Time>, to: Option<Time>) {
+        let to = planted::due(timer, from, to);
         if from == to {
             return;
         }
@@ -59,6 +60,11 @@ impl Timers {
     pub(super) fn first_due(&self, now: Time) -> Option<Timer> {
         let (time, timer) = self.due.front()?;
         (*time <= now).then_some(*timer)
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_set(&self, timer: Timer, due: Time) -> bool {
+        self.due.binary_search(&(due, timer)).is_ok()
     }
 
     #[cfg(test)]

@@ -281,6 +281,7 @@ impl Queue {
         }
     }
 
+    #[cfg(any(test, belay_planted))]
     pub(super) fn has_begun(&self) -> bool {
         self.begun > 0
     }

@@ -7,7 +7,6 @@ use crate::jsonrpc::RequestId;
 
 use super::deadline::Timer;
 use super::exchange::{Abandoned, Exchange, Owner, Purpose};
-use super::planted::{Bug, planted};
 use super::requests::Delivery;
 use super::rules::{self, Disconnect};
 use super::{Closing, Engine, ExchangeId, Loss, LossKind, RequestKey, StopCause, Time, Transmit};
@@ -192,9 +191,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
                     self.mark_broken(exchange, true);
                     let window = self.config.spans.resume_window;
                     let until = window.map(|window| now + window);
-                    if !planted(Bug::BrokenStreamNeverExpires) {
-                        self.set_timer(exchange, until);
-                    }
+                    self.set_timer(exchange, until);
                 }
             }
         }

@@ -6,10 +6,10 @@
 use bytes::Bytes;
 
 use super::exchange::{Frame, Owner, Purpose};
-use super::planted::{Bug, planted};
 use super::requests::Delivery;
 use super::{
-    CallId, Closing, Engine, ExchangeId, Rejection, RequestKey, Sent, Time, Transmit, Waiting, Wire,
+    CallId, Closing, Engine, ExchangeId, Rejection, RequestKey, Sent, Time, Transmit, Waiting,
+    Wire, planted,
 };
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
@@ -241,10 +241,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
 
     /// Puts a frame into its queue.
     pub(super) fn push(&mut self, exchange: ExchangeId, frame: Frame) {
-        if let Some(known) = self.exchanges.get_mut(exchange) {
-            known.queue.push(frame);
-            self.notice(exchange);
-        }
+        self.enqueue(exchange, frame, false);
     }
 
     /// Puts a cancel into its queue, ahead of all that has not begun. It keeps its place there as
@@ -255,13 +252,21 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             Some(known) if !known.broken => exchange,
             _ => ExchangeId::LINK,
         };
-        if let Some(known) = self.exchanges.get_mut(exchange) {
-            if planted(Bug::CancelGivenUpOnAStalledPipe) && known.queue.has_begun() {
-                return;
+        self.enqueue(exchange, frame, true);
+    }
+
+    fn enqueue(&mut self, exchange: ExchangeId, frame: Frame, is_cancel: bool) {
+        let answers_wait = self.answers_wait();
+        let Some(known) = self.exchanges.get_mut(exchange) else {
+            return;
+        };
+        for frame in planted::written(frame, &known.queue, answers_wait) {
+            match planted::is_ahead(is_cancel, frame.owner) {
+                true => known.queue.push_cancel(frame),
+                false => known.queue.push(frame),
             }
-            known.queue.push_cancel(frame);
-            self.notice(exchange);
         }
+        self.notice(exchange);
     }
 
     /// Sends a frame that belongs to nobody.
@@ -288,7 +293,9 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         let Some(exchange) = self.exchanges.get_mut(from) else {
             return;
         };
-        let withdrawn = exchange.queue.withdraw(&matches);
+        let withdrawn = exchange
+            .queue
+            .withdraw(|owner| matches(owner) && planted::is_withdrawn(owner));
         let ours = matches!(exchange.purpose, Purpose::Call(_) | Purpose::Lane);
         if withdrawn > 0 && ours && exchange.queue.is_empty() {
             self.close_exchange(from, Closing::Abandoned);

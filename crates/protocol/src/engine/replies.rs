@@ -6,11 +6,11 @@ use crate::jsonrpc::{Notification, RawJson, RequestId, Response};
 use crate::types::{Era, ProgressParams, ResultType, meta_key};
 
 use super::deadline::Timer;
-use super::planted::{Bug, planted};
 use super::requests::{Delivery, Kind};
 use super::rules;
 use super::{
     CallId, Clock, Closing, Engine, Event, ExchangeId, Outcome, Role, Sent, Time, Violation,
+    planted,
 };
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
@@ -30,18 +30,20 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
 
     /// A call of ours that an answer on this exchange could mean.
     pub(super) fn answered_call(&self, exchange: ExchangeId, id: &RequestId) -> Option<CallId> {
-        if planted(Bug::LateAnswerResolvesANewCall) {
-            return self.requests.calls().iter().next_back().map(|(id, _)| id);
-        }
-        let RequestId::Number(number) = id else {
-            return None;
+        let found = match id {
+            RequestId::Number(number) => Some(CallId(*number)),
+            RequestId::String(_) => None,
         };
-        let id = CallId(*number);
-        let call = self.requests.call(id)?;
-        let own_only = rules::answers_on_own_exchange(self.config.role(), self.config.wire);
-        // What has not been written cannot be answered.
-        let heard = call.sent != Sent::Never;
-        (heard && (!own_only || call.exchange == exchange)).then_some(id)
+        let found = found.filter(|id| {
+            let own_only = rules::answers_on_own_exchange(self.config.role(), self.config.wire);
+            // What has not been written cannot be answered.
+            let call = self.requests.call(*id);
+            call.is_some_and(|call| {
+                call.sent != Sent::Never && (!own_only || call.exchange == exchange)
+            })
+        });
+        let newest = || self.requests.calls().iter().next_back().map(|(id, _)| id);
+        planted::answered(found, newest)
     }
 
     /// The listen of ours that a notification names. On a pipe all of them share one exchange.

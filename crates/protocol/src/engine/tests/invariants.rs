@@ -64,6 +64,24 @@ impl Engine {
                 return broken("nothing is kept after the end", format!("{timer:?}"));
             }
         }
+        self.check_due()
+    }
+
+    /// And the other way round: whatever has its time is looked at when that is over.
+    fn check_due(&self) -> Result<(), Broken> {
+        let calls = self.requests.calls().iter();
+        let calls = calls.map(|(id, call)| (Timer::Call(id), call.clocks.next()));
+        let requests = self.requests.all_serving().iter().map(|(key, serving)| {
+            let until = serving.deadline.as_ref().map(|(until, _)| *until);
+            (Timer::Request(key), until)
+        });
+        let exchanges = self.exchanges.iter();
+        let exchanges = exchanges.map(|(id, exchange)| (Timer::Exchange(id), exchange.timer));
+        for (timer, due) in calls.chain(requests).chain(exchanges) {
+            if due.is_some_and(|due| !self.timers.is_set(timer, due)) {
+                return broken("deadline-covers-all", format!("{timer:?} is never due"));
+            }
+        }
         Ok(())
     }
 
@@ -81,6 +99,17 @@ impl Engine {
                 if !alive {
                     return broken("silence", format!("{owner:?} still waits on {id:?}"));
                 }
+            }
+        }
+        // And the other way round: what was answered waits to be written.
+        for (key, serving) in self.requests.all_serving().iter() {
+            let waits = |exchange: &Exchange| {
+                let mut owners = exchange.queue.owners();
+                owners.any(|waiting| waiting == (false, Owner::Answer(key)))
+            };
+            let answered = matches!(serving.stage, Stage::Answering(_));
+            if answered && !self.exchanges.iter().any(|(_, exchange)| waits(exchange)) {
+                return broken("answered-or-gone", format!("the answer to {key:?} is lost"));
             }
         }
         Ok(())
