@@ -206,6 +206,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             }
             Announcement::Post => {
                 let until = now + self.config.spans.cancel_post;
+                let cancel = Box::new(cancel);
                 let unannounced = Abandoned::Unannounced { cancel, until };
                 self.linger(now, call.exchange, unannounced);
                 self.announce_when_delivered(now, call.exchange, call.delivery);

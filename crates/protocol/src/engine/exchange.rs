@@ -103,7 +103,8 @@ pub(super) enum Purpose {
 pub(super) enum Abandoned {
     /// The cancel has not been posted.
     Unannounced {
-        cancel: Frame,
+        /// In a box: it is rare, and every exchange has room for it.
+        cancel: Box<Frame>,
         /// The end of the time that both POSTs have.
         until: Time,
     },

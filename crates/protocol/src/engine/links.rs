@@ -313,7 +313,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         };
         let lane = self.open_exchange(Purpose::Lane);
         self.set_timer(lane, Some(until));
-        self.push(lane, cancel);
+        self.push(lane, *cancel);
         if let Some(lane) = self.exchanges.get_mut(lane) {
             lane.cancels = Some(exchange);
         }

@@ -188,8 +188,9 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             peer_remembers_cancels: false,
             closing: ClosingState::new(),
             timers: Timers::default(),
-            events: VecDeque::new(),
-            transmits: VecDeque::new(),
+            // Room for one, which is all that most engines on HTTP ever have at a time.
+            events: VecDeque::with_capacity(1),
+            transmits: VecDeque::with_capacity(1),
             answer_room: usize::MAX,
         }
     }

@@ -9,6 +9,7 @@
 //! cancelled, and so is everything when the session is over.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -333,18 +334,17 @@ struct Living {
 
 impl Living {
     async fn live(self) {
-        let turning = || {
-            let settle = || self.session.events.settle();
-            turn_with(&self.driven.0, &self.shared.app, Until::Closed, settle)
-        };
+        let settle = || self.session.events.settle();
+        let turning = turn_with(&self.driven.0, &self.shared.app, Until::Closed, settle);
+        let mut turning = pin!(turning);
         tokio::select! {
             biased;
-            () = turning() => return,
+            () = &mut turning => return,
             () = self.session.forgotten(self.shared.options.session_idle) => {}
         }
         tracing::debug!("a session was forgotten");
         self.session.end(&self.shared);
-        turning().await;
+        turning.await;
     }
 }
 
