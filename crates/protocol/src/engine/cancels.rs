@@ -173,6 +173,10 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             remembered.remove(oldest);
         }
         let until = now + self.config.spans.early_cancel;
+        // Many sessions never have more than one.
+        if remembered.is_empty() {
+            remembered.reserve_exact(1);
+        }
         remembered.push_back((until, id.clone(), memory));
         let after = self.early_cancels.due();
         self.timers.reset(Timer::EarlyCancel, before, after);

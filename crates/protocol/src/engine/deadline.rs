@@ -48,6 +48,10 @@ impl Timers {
         if let Some(to) = to
             && let Err(at) = self.due.binary_search(&(to, timer))
         {
+            // Many sessions never have more than one.
+            if self.due.is_empty() {
+                self.due.reserve_exact(1);
+            }
             self.due.insert(at, (to, timer));
         }
     }

@@ -85,7 +85,7 @@ impl Link {
                 state.resolve(self, now, event, acts);
             }
             let routed = state.route();
-            state.awaited = state.engine.poll_timeout();
+            state.wait_until(now);
             (state.turned(self), routed)
         };
         if !acts.dropped.is_empty() {
@@ -264,14 +264,24 @@ impl State {
         Some(Act::Opened(connecting, how))
     }
 
+    /// Decides when the driver looks again by itself. A timer that is set stays set, although it may be
+    /// for something that is over: to look once too often is cheaper than to set it for every request.
+    fn wait_until(&mut self, now: Time) {
+        let set = self.awaited.filter(|awaited| *awaited > now);
+        let due = self.engine.poll_timeout();
+        self.awaited = match (set, due) {
+            (Some(set), Some(due)) => Some(set.min(due)),
+            (set, due) => set.or(due),
+        };
+    }
+
     fn turned(&self, link: &Link) -> Turned {
         let engine = &self.engine;
-        let due = engine.poll_timeout();
         Turned {
             closed: engine.is_closed(),
             quiet: engine.is_quiet(),
             // What is too far away to be told will not be seen to pass.
-            deadline: due.and_then(|due| link.origin.checked_add(due - Time::START)),
+            deadline: (self.awaited).and_then(|due| link.origin.checked_add(due - Time::START)),
             wants_input: engine.wants_input(),
         }
     }

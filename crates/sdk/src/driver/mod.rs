@@ -65,6 +65,9 @@ use runner::Work;
 
 pub(crate) const LINK: ExchangeId = ExchangeId::LINK;
 
+/// Begins to carry an exchange that is ours to open.
+pub(crate) type Opener = Box<dyn Fn(Carried) + Send + Sync>;
+
 /// Why a call was cancelled, if that was said.
 pub(crate) type Reason = Option<String>;
 
@@ -83,6 +86,8 @@ pub(crate) struct Link {
     runs_inline: bool,
     /// What it says is posted: it opens exchanges.
     posts: bool,
+    /// Opens them, once there is a driver.
+    opener: OnceLock<Opener>,
     /// There is one runner for as long as there is a connection.
     keeps_runner: bool,
     /// What is served, once there is a driver. It may know this link.
@@ -175,6 +180,7 @@ impl Link {
             has_ended: AtomicBool::new(false),
             runs_inline: surroundings.runs_inline,
             posts,
+            opener: OnceLock::new(),
             keeps_runner,
             app: OnceLock::new(),
             room: Notify::new(),
@@ -248,14 +254,14 @@ impl Link {
     ///
     /// One that was cancelled before it began ends here, and is never written.
     pub(crate) fn begin(
-        &self,
+        self: &Arc<Self>,
         ask: Ask,
         waiter: &Arc<Waiter>,
         cancelled: Option<&Reason>,
     ) -> Result<CallId, Outcome> {
-        let (id, routed) = {
+        let (id, opened, routed) = {
             let mut state = self.lock();
-            let now = self.now();
+            let (state, now) = (&mut *state, self.now());
             let id = state.engine.request(now, ask)?;
             if let Some(caller) = state.engine.call_mut(id) {
                 *caller = Some(waiter.clone());
@@ -263,9 +269,15 @@ impl Link {
             if let Some(reason) = cancelled {
                 state.engine.cancel(now, id, reason.as_deref());
             }
-            (id, state.route())
+            let mut routed = state.route();
+            let opened = self.opener().zip(state.open_last(self));
+            routed.driver &= opened.is_none() || state.is_driver_needed();
+            (id, opened, routed)
         };
         self.wake(routed);
+        if let Some((open, carried)) = opened {
+            open(carried);
+        }
         Ok(id)
     }
 
@@ -273,6 +285,13 @@ impl Link {
     pub(crate) fn cancel(&self, call: CallId, reason: Option<&str>) {
         self.tell(|engine, now| engine.cancel(now, call, reason));
         self.room.notify_waiters();
+    }
+
+    /// What opens the exchange of a call where the call is made, without a turn of the driver. Not from
+    /// within a handler, which may not yield for long: see `watchdog.rs`.
+    fn opener(&self) -> Option<&Opener> {
+        let opener = self.opener.get()?;
+        (!watchdog::is_polled_here(self)).then_some(opener)
     }
 
     /// Whether what it says is posted.

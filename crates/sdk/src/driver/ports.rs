@@ -122,7 +122,7 @@ impl State {
 
     /// Whether there is something to do for whoever turns the link. A pipe is read and written there,
     /// so there always may be.
-    fn is_driver_needed(&self) -> bool {
+    pub(super) fn is_driver_needed(&self) -> bool {
         let is_earlier = |due: Time| self.awaited.is_none_or(|awaited| due < awaited);
         self.engine.config().wire == Wire::Pipe
             || self.engine.events_waiting() > 0
@@ -139,6 +139,16 @@ impl State {
             self.unopened.push(exchange);
         }
         port.waker.take()
+    }
+
+    /// The exchange that is to be opened and was asked for last, unless nobody waits for it any more.
+    pub(super) fn open_last(&mut self, link: &Arc<Link>) -> Option<Carried> {
+        let exchange = self.unopened.pop()?;
+        let port = self.engine.exchange_mut(exchange)?;
+        std::mem::take(&mut port.unopened).then(|| {
+            let (over, _) = self.carry(exchange);
+            Carried::new(link, exchange, over)
+        })
     }
 
     /// A new carrier for an exchange. Whoever carried it before is told to go.
@@ -232,19 +242,27 @@ impl Link {
         Some(Carried::new(self, exchange, over))
     }
 
-    /// The exchanges that the engine wants opened.
-    pub(crate) fn unopened(self: &Arc<Self>) -> Vec<Carried> {
-        let mut state = self.lock();
-        let unopened = std::mem::take(&mut state.unopened);
-        let carried = unopened.into_iter().filter_map(|exchange| {
-            let port = state.engine.exchange_mut(exchange)?;
-            // It is over already if nobody waits for it any more.
-            std::mem::take(&mut port.unopened).then(|| {
-                let (over, _) = state.carry(exchange);
-                Carried::new(self, exchange, over)
-            })
-        });
-        carried.collect()
+    /// Opens exchanges that are ours to open: those of calls at once, and all others at
+    /// [`Link::open_exchanges`].
+    #[cfg(all(feature = "http", feature = "client"))]
+    pub(crate) fn set_opener(&self, open: impl Fn(Carried) + Send + Sync + 'static) {
+        let _ = self.opener.set(Box::new(open));
+    }
+
+    /// Opens the exchanges that the engine wants opened. To be done at every turn.
+    #[cfg(all(feature = "http", feature = "client"))]
+    pub(crate) fn open_exchanges(self: &Arc<Self>) {
+        let Some(open) = self.opener.get() else {
+            return;
+        };
+        let mut carried = Vec::new();
+        {
+            let mut state = self.lock();
+            while !state.unopened.is_empty() {
+                carried.extend(state.open_last(self));
+            }
+        }
+        carried.into_iter().rev().for_each(open);
     }
 
     /// A message has arrived on the link's own exchange, or something that is none.

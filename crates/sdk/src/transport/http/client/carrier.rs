@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use belay_protocol::types::Era;
 use http::Method;
+use tokio::runtime::Handle;
 use tokio_util::sync::DropGuard;
 
 use super::post::{Place, carry};
 use super::stream::listen;
-use crate::driver::{App, Driven, Until, turn_with};
+use crate::driver::{App, Carried, Driven, Until, turn_with};
+use crate::sync::count_task;
 
 /// How long a server has to take note that its session is over.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -18,11 +20,9 @@ const GOODBYE: Duration = Duration::from_secs(1);
 pub(super) async fn drive(driven: Driven, place: Arc<Place>, app: Arc<dyn App>, gone: DropGuard) {
     let link = driven.0.clone();
     let mut listens = false;
+    link.set_opener(opener(&place));
     let open = || {
-        for carried in link.unopened() {
-            // In a box: a task is moved about before it runs.
-            link.spawn(Box::pin(carry(place.clone(), carried)));
-        }
+        link.open_exchanges();
         let version = link.version();
         let legacy = version.is_some_and(|version| version.era() == Era::Legacy);
         if legacy && !std::mem::replace(&mut listens, true) {
@@ -38,4 +38,18 @@ pub(super) async fn drive(driven: Driven, place: Arc<Place>, app: Arc<dyn App>, 
     }
     drop(driven);
     drop(gone);
+}
+
+/// Carries each exchange in a task of its own, as long as the link is driven.
+pub(super) fn opener(place: &Arc<Place>) -> impl Fn(Carried) + Send + Sync + 'static {
+    let (place, runtime) = (Arc::downgrade(place), Handle::current());
+    move |carried| {
+        // What is dropped is lost, and the engine knows.
+        if let Some(place) = place.upgrade() {
+            let tasks = carried.link().tasks().clone();
+            count_task();
+            // In a box: a task is moved about before it runs.
+            tasks.spawn_on(Box::pin(carry(place, carried)), &runtime);
+        }
+    }
 }

@@ -14,8 +14,9 @@ use tokio_util::sync::DropGuard;
 use super::super::headers;
 use super::address::Address;
 use super::answer;
+use super::carrier::opener;
 use super::connect::Connections;
-use super::post::{Answers, Outgoing, Place, carry};
+use super::post::{Answers, Outgoing, Place};
 use super::stream;
 use crate::driver::{App, Driven, Link, Passed, Until, turn, turn_with};
 
@@ -90,12 +91,8 @@ pub(super) async fn drive(
     place.address = endpoint;
     place.answers = Answers::OnStream;
     let place = Arc::new(place);
-    let post = || {
-        for carried in link.unopened() {
-            // In a box: a task is moved about before it runs.
-            link.spawn(Box::pin(carry(place.clone(), carried)));
-        }
-    };
+    link.set_opener(opener(&place));
+    let post = || link.open_exchanges();
     let reading = read(&place, &link, events, body);
     tokio::select! {
         biased;
