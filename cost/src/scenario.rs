@@ -47,13 +47,13 @@ const fn scenario(side: Side, wire: Wire, era: Era, budget: (u32, u32, u32)) -> 
 pub(crate) const ALL: [Scenario; 9] = [
     scenario(Side::Server, Wire::Stdio, Era::Legacy, (9, 6, 0)),
     scenario(Side::Server, Wire::Stdio, Era::Modern, (9, 6, 0)),
-    scenario(Side::Server, Wire::Http, Era::Modern, (29, 10, 0)),
-    scenario(Side::Server, Wire::HttpEvents, Era::Modern, (49, 34, 1)),
-    scenario(Side::Server, Wire::Http, Era::Legacy, (26, 35, 0)),
-    scenario(Side::Client, Wire::Stdio, Era::Legacy, (19, 14, 0)),
-    scenario(Side::Client, Wire::Stdio, Era::Modern, (33, 15, 0)),
-    scenario(Side::Client, Wire::Http, Era::Modern, (60, 45, 1)),
-    scenario(Side::Client, Wire::Http, Era::Legacy, (45, 46, 1)),
+    scenario(Side::Server, Wire::Http, Era::Modern, (28, 8, 0)),
+    scenario(Side::Server, Wire::HttpEvents, Era::Modern, (41, 9, 0)),
+    scenario(Side::Server, Wire::Http, Era::Legacy, (21, 7, 0)),
+    scenario(Side::Client, Wire::Stdio, Era::Legacy, (16, 12, 0)),
+    scenario(Side::Client, Wire::Stdio, Era::Modern, (21, 14, 0)),
+    scenario(Side::Client, Wire::Http, Era::Modern, (44, 28, 1)),
+    scenario(Side::Client, Wire::Http, Era::Legacy, (37, 30, 1)),
 ];
 
 impl Scenario {

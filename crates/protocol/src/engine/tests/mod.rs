@@ -15,6 +15,7 @@ mod limits;
 mod monitor;
 #[cfg(belay_planted)]
 mod planted;
+mod polling;
 mod races;
 mod requests;
 

@@ -207,6 +207,30 @@ async fn a_half_open_connection_ends_with_the_deadline() {
     }
 }
 
+/// The driver sleeps until the first deadline that it knows of. One that is earlier wakes it, whether
+/// the calls before it are over or not.
+#[tokio::test]
+async fn deadline_covers_all_an_earlier_deadline_is_kept_beside_a_later_one() {
+    for mode in MODES {
+        let server = Played::new(|asked| greeting(asked).unwrap_or(Reply::Nothing)).await;
+        let client = server.client(mode).await;
+        let later = client
+            .list_prompts()
+            .timeout(Duration::from_secs(60))
+            .start();
+        let begun = Instant::now();
+        for _ in 0..2 {
+            let earlier = client.list_tools().timeout(Duration::from_millis(200));
+            assert!(earlier.await.unwrap_err().is_timeout());
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "{mode:?}");
+        drop(later);
+        let last = client.list_tools().timeout(Duration::from_millis(200));
+        assert!(last.await.unwrap_err().is_timeout());
+        assert!(begun.elapsed() < Duration::from_secs(10), "{mode:?}");
+    }
+}
+
 #[tokio::test]
 async fn typed_end_nobody_there_is_lost_and_never_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
