@@ -11,6 +11,7 @@ mod limits;
 mod listens;
 mod malformed;
 mod played;
+mod said;
 mod sessions;
 mod shares;
 mod stored;
@@ -95,6 +96,11 @@ fn server(hanging: &Hanging) -> Server {
             for step in 1.. {
                 cx.progress(step.into(), None, &message).await;
             }
+        }))
+        // It says something, and answers when it is first polled.
+        .tool(Tool::new("brief", |cx: Context, _: Nothing| async move {
+            cx.progress(1.0, None, "so far").await;
+            "done"
         }))
         .tool(Tool::new("shout", {
             let hanging = hanging.clone();

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use belay::http::{EventStore, MemoryEvents, StreamId};
 use belay_testkit::{RawHttp, until};
@@ -101,6 +101,29 @@ async fn bounded_a_stream_that_broke_and_was_cancelled_is_over() {
     }
     server.hanging.comes_to(0).await;
     until("every stream is over", || store.open() == 0).await;
+}
+
+/// Nothing happens then but that the answer is withdrawn: there is no handler to stop.
+#[tokio::test]
+async fn bounded_an_answer_that_nobody_came_back_for_and_was_cancelled_is_over() {
+    let store = Watched::new();
+    let server = server(&store, None).await;
+    let mut session = server.session("2025-11-25").await;
+    let mut http = server.beside(&session).await;
+    let count = json!({ "to": 2, "delay_ms": 100 });
+    http.call(7, "count", count).await;
+    assert!(http.answer().await.is_stream());
+    http.message().await.unwrap();
+    drop(http);
+    let service = server.listening.service();
+    until("it broke", || service.streams() == 0).await;
+    until("it is done", || service.handlers() == 0).await;
+    assert_eq!(store.open(), 1);
+    let cancelled = Instant::now();
+    cancel(&mut session, 7).await;
+    until("its stream is over", || store.open() == 0).await;
+    // Not when the session turns for some other reason: a cancel is remembered for 10 s.
+    assert!(cancelled.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test]
