@@ -22,7 +22,7 @@ use tower_service::Service;
 use super::super::executor::Tracked;
 use super::super::mirrored::KnownTools;
 use super::answer;
-use super::post::Outgoing;
+use super::post_body::PostBody;
 
 pub(super) type Tcp = HttpConnector<Resolver>;
 #[cfg(feature = "tls")]
@@ -63,10 +63,10 @@ impl Default for Reach {
 /// What requests go out on.
 #[derive(Clone)]
 pub(super) struct Connections {
-    calls: Client<Connector, Outgoing>,
+    calls: Client<Connector, PostBody>,
     /// For cancels, answers and notifications. They do not wait behind calls: on HTTP/2 a connection
     /// carries so many streams at once and no more, and only a cancel may free one.
-    beside: Client<Connector, Outgoing>,
+    beside: Client<Connector, PostBody>,
     headers: Arc<HeaderMap>,
 }
 
@@ -105,7 +105,7 @@ impl Connections {
     /// Sends a request, and waits for the head of what comes back.
     pub(super) async fn send(
         &self,
-        request: Request<Outgoing>,
+        request: Request<PostBody>,
     ) -> Result<Response<Incoming>, Loss> {
         let sent = self.calls.request(self.with_headers(request)).await;
         sent.map_err(answer::failed)
@@ -114,13 +114,13 @@ impl Connections {
     /// The same for what does not wait behind calls.
     pub(super) async fn send_beside(
         &self,
-        request: Request<Outgoing>,
+        request: Request<PostBody>,
     ) -> Result<Response<Incoming>, Loss> {
         let sent = self.beside.request(self.with_headers(request)).await;
         sent.map_err(answer::failed)
     }
 
-    fn with_headers(&self, mut request: Request<Outgoing>) -> Request<Outgoing> {
+    fn with_headers(&self, mut request: Request<PostBody>) -> Request<PostBody> {
         for (name, value) in &*self.headers {
             request.headers_mut().append(name, value.clone());
         }

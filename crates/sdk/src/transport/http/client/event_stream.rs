@@ -16,7 +16,8 @@ use super::address::Address;
 use super::answer;
 use super::carrier::opener;
 use super::connect::Connections;
-use super::post::{Answers, Outgoing, Place};
+use super::post::{Answers, Place};
+use super::post_body::PostBody;
 use super::stream;
 use crate::driver::{App, Driven, Link, Passed, Until, turn, turn_with};
 
@@ -37,7 +38,7 @@ pub(super) async fn open(
     longest: usize,
 ) -> Result<Opened, Loss> {
     let opening = async {
-        let mut request = Request::new(Outgoing::empty());
+        let mut request = Request::new(PostBody::empty());
         *request.uri_mut() = address.uri().clone();
         request.headers_mut().insert(ACCEPT, headers::EVENT_STREAM);
         let response = connections.send(request).await?;

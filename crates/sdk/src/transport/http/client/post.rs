@@ -1,20 +1,16 @@
 //! One exchange of ours: a POST, and what comes back.
 
-use std::fmt;
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use belay_protocol::engine::{CallId, Closing, ExchangeId, LossKind, Waiting};
+use belay_protocol::engine::{CallId, Closing, LossKind, Waiting};
 use belay_protocol::jsonrpc::{self, DecodeError, DecodeFault, Message, RawJson};
 use belay_protocol::types::legacy::Initialize;
 use belay_protocol::types::{Era, ProtocolVersion, Request as _};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +18,7 @@ use super::super::headers;
 use super::address::Address;
 use super::answer::{self, Content, HttpAnswer, Unread};
 use super::connect::Connections;
+use super::post_body::PostBody;
 use super::stream::Stream;
 use crate::driver::{Carried, Link, Passed, Tap, Turn, fenced};
 use crate::sync::Mutex;
@@ -78,8 +75,8 @@ impl Place {
     }
 
     /// A request without a body, about the session.
-    pub(super) fn about_session(&self, method: Method, link: &Link) -> Request<Outgoing> {
-        let mut request = Request::new(Outgoing::empty());
+    pub(super) fn about_session(&self, method: Method, link: &Link) -> Request<PostBody> {
+        let mut request = Request::new(PostBody::empty());
         *request.method_mut() = method;
         *request.uri_mut() = self.address.uri().clone();
         let headers = request.headers_mut();
@@ -294,7 +291,7 @@ const ATTEMPTS: usize = 3;
 
 impl Place {
     /// The POST for a call that waits, and whether it opens a session.
-    fn call(&self, carried: &Carried, call: CallId) -> Option<(Request<Outgoing>, bool)> {
+    fn call(&self, carried: &Carried, call: CallId) -> Option<(Request<PostBody>, bool)> {
         let frame = carried.peek()?;
         let mut request = self.post(carried, &frame, true);
         let headers = request.headers_mut();
@@ -314,8 +311,8 @@ impl Place {
     }
 
     /// The POST for a frame that waits.
-    fn post(&self, carried: &Carried, frame: &Bytes, is_call: bool) -> Request<Outgoing> {
-        let mut request = Request::new(Outgoing::frame(carried, frame, is_call, self.tap.clone()));
+    fn post(&self, carried: &Carried, frame: &Bytes, is_call: bool) -> Request<PostBody> {
+        let mut request = Request::new(PostBody::frame(carried, frame, is_call, self.tap.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.address.uri().clone();
         let headers = request.headers_mut();
@@ -368,150 +365,3 @@ fn modern_headers(
     headers.insert(headers::METHOD, headers::encode(method));
     headers.extend(name.map(|name| (headers::NAME, name)));
 }
-
-/// The body of a POST of ours: a frame that is taken when it is written, and not before. Until then
-/// it can be withdrawn; then the POST fails, and takes no other frame in its place.
-pub(super) struct Outgoing {
-    source: Source,
-    length: usize,
-    state: State,
-}
-
-enum Source {
-    /// A frame that waits on an exchange.
-    Frame {
-        link: Arc<Link>,
-        exchange: ExchangeId,
-        frame: Bytes,
-        /// A call is written when its body is; anything else when it was answered.
-        is_call: bool,
-        tap: Option<Tap>,
-    },
-    /// Bytes that were taken already.
-    Bytes(Bytes),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Waiting,
-    Begun,
-    Over,
-}
-
-impl Outgoing {
-    pub(super) fn empty() -> Self {
-        Self::bytes(Bytes::new())
-    }
-
-    fn bytes(bytes: Bytes) -> Self {
-        Self {
-            length: bytes.len(),
-            state: match bytes.is_empty() {
-                true => State::Over,
-                false => State::Waiting,
-            },
-            source: Source::Bytes(bytes),
-        }
-    }
-
-    pub(super) fn frame(carried: &Carried, frame: &Bytes, is_call: bool, tap: Option<Tap>) -> Self {
-        Self {
-            source: Source::Frame {
-                link: carried.link().clone(),
-                exchange: carried.exchange(),
-                frame: frame.clone(),
-                is_call,
-                tap,
-            },
-            length: frame.len(),
-            state: State::Waiting,
-        }
-    }
-
-    fn begin(&mut self) -> Result<Bytes, Withdrawn> {
-        let Source::Frame {
-            link,
-            exchange,
-            frame,
-            tap,
-            ..
-        } = &self.source
-        else {
-            return Ok(self.take_bytes());
-        };
-        let begun = link.begin_write_of(*exchange, frame);
-        let frame = begun.ok_or(Withdrawn)?;
-        if let Some(tap) = tap {
-            fenced("tap", || tap(Passed::Out, &frame));
-        }
-        Ok(frame)
-    }
-
-    fn take_bytes(&mut self) -> Bytes {
-        match &mut self.source {
-            Source::Bytes(bytes) => std::mem::take(bytes),
-            Source::Frame { .. } => Bytes::new(),
-        }
-    }
-
-    fn written(&mut self) {
-        if let Source::Frame {
-            link,
-            exchange,
-            is_call: true,
-            ..
-        } = &self.source
-            && self.state == State::Begun
-        {
-            link.write_done(*exchange);
-        }
-        self.state = State::Over;
-    }
-}
-
-impl Body for Outgoing {
-    type Data = Bytes;
-    type Error = Withdrawn;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Withdrawn>>> {
-        if self.state == State::Waiting {
-            let begun = self.begin();
-            self.state = match begun {
-                Ok(_) => State::Begun,
-                Err(_) => State::Over,
-            };
-            return Poll::Ready(Some(begun.map(Frame::data)));
-        }
-        self.written();
-        Poll::Ready(None)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.state == State::Over
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.length.try_into().unwrap_or(u64::MAX))
-    }
-}
-
-impl Drop for Outgoing {
-    fn drop(&mut self) {
-        self.written();
-    }
-}
-
-/// The call was given up before a byte of it was written.
-#[derive(Debug)]
-pub(super) struct Withdrawn;
-
-impl fmt::Display for Withdrawn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it was given up before it was sent")
-    }
-}
-
-impl std::error::Error for Withdrawn {}
