@@ -48,11 +48,11 @@ pub(crate) const ALL: [Scenario; 9] = [
     scenario(Side::Server, Wire::Stdio, Era::Legacy, (9, 6, 0)),
     scenario(Side::Server, Wire::Stdio, Era::Modern, (9, 6, 0)),
     scenario(Side::Server, Wire::Http, Era::Modern, (28, 8, 0)),
-    scenario(Side::Server, Wire::HttpEvents, Era::Modern, (41, 9, 0)),
+    scenario(Side::Server, Wire::HttpEvents, Era::Modern, (42, 9, 0)),
     scenario(Side::Server, Wire::Http, Era::Legacy, (21, 7, 0)),
-    scenario(Side::Client, Wire::Stdio, Era::Legacy, (16, 12, 0)),
-    scenario(Side::Client, Wire::Stdio, Era::Modern, (21, 14, 0)),
-    scenario(Side::Client, Wire::Http, Era::Modern, (44, 28, 1)),
+    scenario(Side::Client, Wire::Stdio, Era::Legacy, (16, 13, 0)),
+    scenario(Side::Client, Wire::Stdio, Era::Modern, (28, 15, 0)),
+    scenario(Side::Client, Wire::Http, Era::Modern, (51, 28, 1)),
     scenario(Side::Client, Wire::Http, Era::Legacy, (37, 30, 1)),
 ];
 

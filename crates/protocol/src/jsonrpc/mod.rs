@@ -40,5 +40,4 @@ pub use scan::MAX_DEPTH;
 pub(crate) use skim::Skim;
 
 pub(crate) use encode::FrameWriter;
-pub(crate) use params::check_object;
 pub(crate) use raw::{fields_of, text_of};

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::{Deref, Range};
 
 use super::RawJson;
-use super::raw::{fields_of, repeated_member, text_of};
+use super::raw::{fields_of, text_of};
 use super::scan::{Fault, Scanner, Walk};
 
 /// The parameters of a request: an object whose members can be found without another walk.
@@ -77,36 +77,6 @@ impl Index {
     fn members(&self) -> Option<&[Member]> {
         self.members.get(..usize::from(self.count?))
     }
-
-    /// A name that two members of this object have.
-    fn repeated_member<'a>(&self, object: &'a [u8]) -> Option<Cow<'a, str>> {
-        let Some(members) = self.members() else {
-            return repeated_member(object);
-        };
-        let key = |member: &Member| part(object, member.key);
-        let repeated = members.iter().enumerate().any(|(at, member)| {
-            members[..at]
-                .iter()
-                .any(|before| key(before) == key(member))
-        });
-        repeated.then(|| repeated_member(object)).flatten()
-    }
-}
-
-/// Whether a text is an object whose keys differ, and that is nested no deeper than this.
-pub(crate) fn check_object(text: &str, depth: usize) -> Result<(), String> {
-    let mut scanner = Scanner::new(text, depth);
-    if scanner.peek() != Some(b'{') {
-        return Err("invalid type: expected an object".into());
-    }
-    let mut index = Index::default();
-    let range = index
-        .scan(&mut scanner)
-        .map_err(|fault| fault.to_string())?;
-    match index.repeated_member(&text.as_bytes()[range]) {
-        Some(key) => Err(format!("duplicate field `{key}`")),
-        None => Ok(()),
-    }
 }
 
 impl Params {
@@ -161,7 +131,17 @@ impl Params {
 
     /// A name that two members have; see [`RawJson::repeated_member`].
     pub fn repeated_member(&self) -> Option<Cow<'_, str>> {
-        self.index.repeated_member(self.json.as_bytes())
+        let Some(members) = self.index.members() else {
+            return self.json.repeated_member();
+        };
+        let bytes = self.json.as_bytes();
+        let key = |member: &Member| part(bytes, member.key);
+        let repeated = members.iter().enumerate().any(|(at, member)| {
+            members[..at]
+                .iter()
+                .any(|before| key(before) == key(member))
+        });
+        repeated.then(|| self.json.repeated_member()).flatten()
     }
 }
 

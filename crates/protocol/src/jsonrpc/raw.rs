@@ -121,7 +121,26 @@ impl RawJson {
     /// assert_eq!(twice.repeated_member().as_deref(), Some("a"));
     /// ```
     pub fn repeated_member(&self) -> Option<Cow<'_, str>> {
-        repeated_member(&self.0)
+        const FEW: usize = 16;
+        let mut few: [&[u8]; FEW] = [&[]; FEW];
+        let mut many: Vec<Cow<'_, str>> = Vec::new();
+        for (number, (key, _)) in Members::of(&self.0).enumerate() {
+            match few.get_mut(number) {
+                Some(slot) => *slot = key,
+                None => many.push(unescaped(key)),
+            }
+            let before = &few[..number.min(FEW)];
+            if number < FEW && before.iter().any(|known| is_same(known, key)) {
+                return Some(unescaped(key));
+            }
+        }
+        if many.is_empty() {
+            return None;
+        }
+        many.extend(few.map(unescaped));
+        many.sort_unstable();
+        let repeated = many.windows(2).find(|pair| pair[0] == pair[1])?;
+        Some(repeated[0].clone())
     }
 
     /// The text of a string, decoded only if it has escapes; `None` if this is not a string.
@@ -214,30 +233,6 @@ pub(crate) fn fields_of<'a, const N: usize>(
         }
     }
     found
-}
-
-/// A name that two members of a well-formed object have, as [`RawJson::repeated_member`] finds it.
-pub(crate) fn repeated_member(object: &[u8]) -> Option<Cow<'_, str>> {
-    const FEW: usize = 16;
-    let mut few: [&[u8]; FEW] = [&[]; FEW];
-    let mut many: Vec<Cow<'_, str>> = Vec::new();
-    for (number, (key, _)) in Members::of(object).enumerate() {
-        match few.get_mut(number) {
-            Some(slot) => *slot = key,
-            None => many.push(unescaped(key)),
-        }
-        let before = &few[..number.min(FEW)];
-        if number < FEW && before.iter().any(|known| is_same(known, key)) {
-            return Some(unescaped(key));
-        }
-    }
-    if many.is_empty() {
-        return None;
-    }
-    many.extend(few.map(unescaped));
-    many.sort_unstable();
-    let repeated = many.windows(2).find(|pair| pair[0] == pair[1])?;
-    Some(repeated[0].clone())
 }
 
 /// What a well-formed string means; `None` if this is something else.

@@ -4,7 +4,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::record::UniqueKeys;
+use super::meta::UniqueKeys;
 use super::{FormSchema, Request};
 
 /// What the person is asked: to fill in a form, or to visit a page.

@@ -5,7 +5,7 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::kinds::{of_kind, tagged};
-use super::record::UniqueKeys;
+use super::meta::UniqueKeys;
 use super::{Amount, Named};
 
 record! {

@@ -1,14 +1,10 @@
 //! `_meta`: what travels beside the parameters.
 
 use std::fmt;
-use std::sync::OnceLock;
 
-use serde::de::{self, Deserialize, DeserializeOwned, Deserializer};
-use serde::ser::{Serialize, Serializer};
-use serde_json::value::RawValue;
+use serde::Serialize;
+use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
-
-use crate::jsonrpc::check_object;
 
 /// The keys of `_meta` that the specification reserves.
 pub mod meta_key {
@@ -36,9 +32,6 @@ pub mod meta_key {
 
 /// The contents of `_meta`: keys and values in the order in which they came.
 ///
-/// It comes with every modern result, and hardly anybody looks at it: so it is kept as text until
-/// somebody does.
-///
 /// ```
 /// use belay_protocol::types::{Meta, ProgressToken, meta_key};
 ///
@@ -47,21 +40,15 @@ pub mod meta_key {
 /// let token: Option<ProgressToken> = meta.get(meta_key::PROGRESS_TOKEN).unwrap();
 /// assert_eq!(token, Some(7.into()));
 /// ```
-#[derive(Clone, Default)]
-pub struct Meta {
-    /// As it came, unless it was changed since: an object that `map` can be made of.
-    text: Option<Box<RawValue>>,
-    map: OnceLock<Map<String, Value>>,
-}
-
-/// `serde_json` decodes nothing that is nested deeper than 128, and `_meta` stands in something.
-const DEPTH: usize = 100;
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Meta(Map<String, Value>);
 
 impl Meta {
     /// The value at `key`, decoded. An error names the key.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
-        let value = self.as_map().get(key);
-        value
+        self.0
+            .get(key)
             .map(|value| T::deserialize(value).map_err(|error| named(key, &error)))
             .transpose()
     }
@@ -69,53 +56,23 @@ impl Meta {
     /// Sets the value at `key`.
     pub fn set(&mut self, key: &str, value: impl Serialize) -> Result<(), serde_json::Error> {
         let value = serde_json::to_value(value)?;
-        self.as_mut_map().insert(key.to_owned(), value);
+        self.0.insert(key.to_owned(), value);
         Ok(())
     }
 
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.as_map().is_empty()
+        self.0.is_empty()
     }
 
     /// Takes the value at `key` out.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        self.as_mut_map().shift_remove(key)
+        self.0.shift_remove(key)
     }
 
     /// The keys and values.
     pub fn as_map(&self) -> &Map<String, Value> {
-        self.map.get_or_init(|| match &self.text {
-            Some(text) => serde_json::from_str(text.get())
-                .expect("it was found to be an object of bounded depth when it came"),
-            None => Map::new(),
-        })
-    }
-
-    fn as_mut_map(&mut self) -> &mut Map<String, Value> {
-        self.as_map();
-        self.text = None;
-        self.map.get_mut().expect("it was made right above")
-    }
-}
-
-impl PartialEq for Meta {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_map() == other.as_map()
-    }
-}
-
-impl Eq for Meta {}
-
-impl fmt::Debug for Meta {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Meta").field(self.as_map()).finish()
-    }
-}
-
-impl Serialize for Meta {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.as_map().serialize(serializer)
+        &self.0
     }
 }
 
@@ -123,15 +80,30 @@ fn named(key: &str, error: &serde_json::Error) -> serde_json::Error {
     de::Error::custom(format_args!("`_meta`: `{key}`: {error}"))
 }
 
-/// An object, of which no key may stand in it twice, where `serde_json` would silently keep the last.
 impl<'de> Deserialize<'de> for Meta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Box::<RawValue>::deserialize(deserializer)?;
-        check_object(text.get(), DEPTH).map_err(de::Error::custom)?;
-        Ok(Self {
-            text: Some(text),
-            map: OnceLock::new(),
-        })
+        deserializer.deserialize_map(UniqueKeys).map(Self)
+    }
+}
+
+/// Reads an object and refuses a key that stands in it twice, where `serde_json` would silently
+/// keep the last one.
+pub(crate) struct UniqueKeys;
+
+impl<'de> Visitor<'de> for UniqueKeys {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let value = access.next_value()?;
+            super::record::insert_unique(&mut map, key, value)?;
+        }
+        Ok(map)
     }
 }
 

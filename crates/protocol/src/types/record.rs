@@ -129,26 +129,6 @@ pub(crate) fn insert_unique<E: de::Error>(
     }
 }
 
-/// Reads an object and refuses a key that stands in it twice, where `serde_json` would silently
-/// keep the last one.
-pub(crate) struct UniqueKeys;
-
-impl<'de> de::Visitor<'de> for UniqueKeys {
-    type Value = Map<String, Value>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: de::MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(key) = access.next_key::<String>()? {
-            insert_unique(&mut map, key, access.next_value()?)?;
-        }
-        Ok(map)
-    }
-}
-
 /// All members of an object whose first one was read before.
 pub(crate) fn rest<'de, A: de::MapAccess<'de>>(
     mut access: A,
