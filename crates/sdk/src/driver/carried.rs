@@ -245,7 +245,10 @@ impl Drop for Carried {
             let (now, cause) = (self.link.now(), LossKind::EndOfStream.into());
             let engine = &mut state.engine;
             engine.handle_exchange_lost(now, self.exchange, cause, false);
-            state.route()
+            let mut routed = state.route();
+            // The task that turns the link of a POST ends when nothing goes on, which may be so now.
+            routed.driver |= state.is_post;
+            routed
         };
         self.link.wake(routed);
     }

@@ -84,6 +84,8 @@ impl Link {
             while let Some(event) = state.engine.poll_event() {
                 state.resolve(self, now, event, acts);
             }
+            // It looks again when it has acted.
+            state.is_acting = !acts.others.is_empty();
             let routed = state.route();
             state.wait_until(now);
             (state.turned(self), routed)

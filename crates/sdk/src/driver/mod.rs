@@ -150,6 +150,8 @@ struct State {
     awaited: Option<Time>,
     /// It is turned until nothing goes on: it belongs to a single POST.
     is_post: bool,
+    /// The driver acts upon what it has taken out.
+    is_acting: bool,
 }
 
 impl Link {
@@ -173,6 +175,7 @@ impl Link {
                 output: weighs_output.then(|| peer.begin(Pool::Bytes)),
                 awaited: None,
                 is_post: surroundings.runs_inline,
+                is_acting: false,
             }),
             wake: Notify::new(),
             deferred: AtomicBool::new(false),
@@ -270,7 +273,13 @@ impl Link {
                 state.engine.cancel(now, id, reason.as_deref());
             }
             let mut routed = state.route();
-            let opened = self.opener().zip(state.open_last(self));
+            let opened = match self.opener() {
+                // What was said before goes out before.
+                Some(open) if state.unopened.len() == 1 => {
+                    state.open_last(self).map(|carried| (open, carried))
+                }
+                _ => None,
+            };
             routed.driver &= opened.is_none() || state.is_driver_needed();
             (id, opened, routed)
         };

@@ -200,7 +200,7 @@ impl Link {
             let exchange = state.engine.handle_exchange_opened();
             let (over, _) = state.carry(exchange);
             // What has happened before is the driver's, and comes first.
-            let is_first = state.engine.events_waiting() == 0;
+            let is_first = state.engine.events_waiting() == 0 && !state.is_acting;
             self.take_message(&mut state.engine, now, exchange, message);
             state.engine.handle_input_ended(now, exchange);
             let request = match is_first {

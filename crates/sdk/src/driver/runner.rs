@@ -7,9 +7,9 @@
 //!                              └── waits ──► task ── ends ───┘
 //! ```
 //!
-//! On a pipe and in a legacy session the runner is a task beside the driver, so that no handler holds
-//! the driver up. If one does not yield, another runner takes over (see `watchdog.rs`). A POST has a
-//! service future of its own, which is where its handler is polled.
+//! On a pipe, and for batches in a legacy session, the runner is a task beside the driver, so that no
+//! handler holds the driver up. If one does not yield, another runner takes over (see `watchdog.rs`).
+//! A POST has a service future of its own, which is where its handler is polled.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};

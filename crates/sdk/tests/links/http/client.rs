@@ -2,14 +2,16 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use belay::engine::{End, LossKind, Mode, Sent};
 use belay::http::HttpAnswer;
 use belay::jsonrpc::RawJson;
-use belay::types::Era;
-use belay::{Cache, Client, ClientLayer, Error, LayerFuture, NextCall, Outgoing, Passed};
+use belay::types::{Era, Role};
+use belay::{
+    Cache, Client, ClientLayer, Context, Error, LayerFuture, NextCall, Outgoing, Passed, Tool,
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -204,6 +206,46 @@ async fn a_half_open_connection_ends_with_the_deadline() {
         let error = call.await.unwrap_err();
         assert!(error.is_timeout(), "{error:?}");
         assert_eq!(error.sent(), Some(Sent::Maybe));
+    }
+}
+
+/// Whoever answers a server's question may ask the server something first.
+#[tokio::test]
+async fn a_guest_can_use_the_client_that_it_belongs_to() {
+    use belay::types::{CreateMessageParams, CreateMessageResult, SamplingMessage};
+
+    let ask = Tool::new("ask", |cx: Context, (): ()| async move {
+        let question = SamplingMessage::user("what does it say?");
+        let answer = cx
+            .sample(CreateMessageParams::new(vec![question], 10_u64))
+            .await?;
+        Ok::<_, belay::InputError>(answer.content.as_text().unwrap_or_default().to_owned())
+    });
+    for sse in [false, true] {
+        let server = Running::of(|server| server.tool(ask.clone()), |it| it).await;
+        let itself: Arc<OnceLock<Client>> = Arc::default();
+        let known = itself.clone();
+        let builder = Client::builder("test", "1")
+            .mode(Mode::Legacy)
+            .on_sample(move |_| {
+                let client = known.get().expect("it is connected").clone();
+                async move {
+                    let echo = client.call_tool("echo", json!({ "text": "hi" })).await;
+                    let echo = echo.expect("an answer");
+                    let text = echo.content[0].as_text().unwrap_or_default();
+                    Ok(CreateMessageResult::new(Role::Assistant, text, "none"))
+                }
+            });
+        let url = match sse {
+            false => server.url(),
+            true => server.url().replace("/mcp", "/sse"),
+        };
+        let client = builder.http(&url).await.unwrap();
+        itself.set(client.clone()).unwrap();
+        let answer = client
+            .call_tool("ask", json!({}))
+            .timeout(Duration::from_secs(20));
+        assert_eq!(answer.await.unwrap().content[0].as_text(), Some("hi"));
     }
 }
 

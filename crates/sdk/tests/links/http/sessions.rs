@@ -1,9 +1,10 @@
 //! Legacy sessions.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use belay::Principal;
 use belay::http::Endpoint;
+use belay::{Context, Principal, Server, Tool};
 use belay_testkit::{RawHttp, until};
 use serde_json::json;
 
@@ -76,6 +77,43 @@ async fn the_get_stream_carries_what_the_server_says_and_there_is_one() {
     let (next, changed) = again.event().await.unwrap();
     assert_eq!(changed["method"], "notifications/tools/list_changed");
     assert_ne!(next, last);
+}
+
+/// A request is run by its own POST, but not before what came earlier was acted upon.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notification_is_acted_upon_before_a_request_that_came_later() {
+    let order: Arc<Mutex<Vec<&str>>> = Arc::default();
+    let (told, ran) = (order.clone(), order.clone());
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let begun = Mutex::new(Some(begun));
+    let tool = Tool::new("run", move |_: Context, (): ()| {
+        ran.lock().unwrap().push("handled");
+        async { "done" }
+    });
+    let server = Server::new("test", "1")
+        .tool(tool)
+        .on_notification(move |notification| {
+            if &*notification.method != "notifications/example" {
+                return;
+            }
+            begun.lock().unwrap().take().unwrap().send(()).unwrap();
+            // Long enough for the request to come.
+            std::thread::sleep(Duration::from_millis(300));
+            told.lock().unwrap().push("told");
+        });
+    let listening = Endpoint::new(server).bind("127.0.0.1:0").await.unwrap();
+    let mut http = RawHttp::connect(listening.address()).await;
+    http.initialize("2025-11-25").await;
+    http.post(&json!({ "jsonrpc": "2.0", "method": "notifications/example" }))
+        .await;
+    assert_eq!(http.answer().await.status, 202);
+    has_begun.await.unwrap();
+    http.call(1, "run", json!({})).await;
+    // It may have become a stream meanwhile.
+    if http.answer().await.is_stream() {
+        while http.message().await.is_some() {}
+    }
+    assert_eq!(*order.lock().unwrap(), ["told", "handled"]);
 }
 
 #[tokio::test]

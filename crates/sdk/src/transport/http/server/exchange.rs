@@ -50,7 +50,7 @@ pub(super) async fn serve(
                 drop(entered.unwrap_or_else(|| Post::new(shared, &link, unentered)));
             }
         }
-        return last.respond(&carried, era);
+        return last.respond(shared, &carried, era);
     }
     let post = entered.unwrap_or_else(|| Post::new(shared, &link, unentered));
     let turning = async {
@@ -100,7 +100,7 @@ pub(super) fn answer(carried: &mut Carried, status: StatusCode) -> Option<Respon
 
 impl Last {
     /// The response that says it.
-    pub(super) fn respond(self, carried: &Carried, era: Era) -> Response<Body> {
+    pub(super) fn respond(self, shared: &Shared, carried: &Carried, era: Era) -> Response<Body> {
         if self.before.is_empty() {
             let status = refusal::status(era, self.waiting);
             return respond(carried.weighed(self.frame), status);
@@ -110,7 +110,8 @@ impl Last {
         let bytes = events.iter().map(|event| event.data.len()).sum();
         let mut weight = carried.link().peer().begin(Pool::Bytes);
         weight.weigh(bytes);
-        stream(Events::replay(events).weighed(weight))
+        let events = Events::replay(events).weighed(weight);
+        stream(events.keeping(shared.stream_opened()))
     }
 }
 

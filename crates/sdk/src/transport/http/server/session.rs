@@ -112,7 +112,7 @@ impl Session {
         let mut carried = self.posted(shared, messages).await;
         // Most are answered by now.
         if one && let Some(last) = carried.take_last() {
-            return last.respond(&carried, Era::Legacy);
+            return last.respond(shared, &carried, Era::Legacy);
         }
         let first = tokio::select! {
             biased;
