@@ -102,6 +102,12 @@ fn server(hanging: &Hanging) -> Server {
             cx.progress(1.0, None, "so far").await;
             "done"
         }))
+        // More than fits into the buffers on the way.
+        .tool(Tool::new("large", |cx: Context, _: Nothing| async move {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            cx.progress(1.0, None, "here it comes").await;
+            "x".repeat(32 << 20)
+        }))
         .tool(Tool::new("shout", {
             let hanging = hanging.clone();
             move |cx: Context, _: Nothing| {

@@ -1,7 +1,11 @@
 //! What a handler says on the way to its answer, and what is left of its request then.
 
+use std::time::{Duration, Instant};
+
 use belay_testkit::{RawHttp, until};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 
 use super::Running;
@@ -58,6 +62,47 @@ async fn no_task_is_left_of_a_stream_that_was_read_to_its_end() {
         assert_eq!(events.len(), 3);
     }
     until("all tasks have ended", || alive() == before).await;
+}
+
+/// Nor of one whose client hangs up while the answer is on its way: by then there is no handler to
+/// stop, and nothing happens but that the stream is gone.
+#[tokio::test]
+async fn no_task_is_left_of_a_stream_that_was_dropped_with_its_answer_in_it() {
+    let server = Running::of(
+        |server| server.limits(|limits| limits.message_bytes = 64 << 20),
+        |it| it.kept_bytes(1 << 30),
+    )
+    .await;
+    let mut warm = server.raw().await;
+    called(&mut warm, "brief", json!({})).await;
+    let before = alive();
+    let meta = json!({
+        "progressToken": 1,
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "name": "large", "arguments": {}, "_meta": meta });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let mut http = server.raw().await;
+    http.set("MCP-Protocol-Version", "2026-07-28");
+    http.set("Mcp-Method", "tools/call");
+    http.set("Mcp-Name", "large");
+    let request = http.encoded("POST", call.to_string().as_bytes());
+    drop(http);
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    stream.write_all(&request).await.unwrap();
+    // So much is the beginning of its answer.
+    let mut read = vec![0; 64 << 10];
+    stream.read_exact(&mut read).await.unwrap();
+    assert!(read.starts_with(b"HTTP/1.1 200 OK"));
+    // To write it took long enough for the watchdog, which wakes the driver for a while after that: no
+    // sign of the end of it can be seen from here, and with it nothing would be shown.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(stream);
+    let dropped = Instant::now();
+    until("all tasks have ended", || alive() == before).await;
+    // Not because another connection is closed, which is after 10 s.
+    assert!(dropped.elapsed() < Duration::from_secs(5));
 }
 
 /// A legacy client may come back for any event: so each has an id, whenever it was said.
