@@ -31,17 +31,17 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// One that calls beside so many calls that are never answered.
-    pub(crate) fn start(wire: &str, era: Era, who: Who, beside: usize) -> Self {
-        let beside = beside.to_string();
-        let mut process = Process::start(&["call", wire, era.name(), who.name(), &beside]);
+    /// A client on so many threads, with so many other calls in flight that are never answered.
+    pub(crate) fn start(wire: &str, era: Era, who: Who, beside: usize, threads: usize) -> Self {
+        let (beside, threads) = (beside.to_string(), threads.to_string());
+        let mut process =
+            Process::start(&["call", wire, era.name(), who.name(), &beside, &threads]);
         Self {
             input: process.0.stdin.take().expect("a pipe"),
             output: BufReader::new(process.0.stdout.take().expect("a pipe")),
             process,
         }
     }
-
 }
 
 impl Subject for Client {
@@ -59,11 +59,11 @@ impl Subject for Client {
 
 /// What such a process does: for each number on its input it calls for so many milliseconds, and says
 /// how many answers there were.
-pub(crate) fn run(wire: &str, era: Era, who: Who, beside: usize) {
+pub(crate) fn run(wire: &str, era: Era, who: Who, beside: usize, threads: usize) {
     if wire == "stdio" && who == Who::Floor {
         return bare_pipe(era);
     }
-    runtime().block_on(async {
+    runtime(threads).block_on(async {
         match (who, wire) {
             (Who::Floor, _) => bare_http(era).await,
             (Who::Belay, _) => belay(wire, era, beside).await,

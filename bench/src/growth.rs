@@ -32,7 +32,7 @@ pub(crate) fn in_flight(plan: Plan) {
         ("http", Era::Modern),
     ] {
         let title = format!("client, {wire}, {}", era.name());
-        row(&title, plan, |beside| Client::start(wire, era, Who::Belay, beside));
+        row(&title, plan, |beside| Client::start(wire, era, Who::Belay, beside, 2));
     }
     println!();
 }

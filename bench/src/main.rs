@@ -7,7 +7,7 @@
 //! | what | which ratios |
 //! |---|---|
 //! | `servers` | answers per second and CPU time of a server, for one `echo` of 64 bytes |
-//! | `clients` | the same of a client, against the floor's server |
+//! | `clients` | the same of a client, against the floor's server, on one thread and on two |
 //! | `in-flight` | CPU time of a call beside 0 to 10,000 others, to that of a call alone |
 //! | `sessions` | memory of idle legacy sessions, 1,000 to 100,000 of them |
 //!
@@ -59,9 +59,10 @@ fn main() {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["serve", wire, who] => return servers::run(wire, Who::named(who)),
-        ["call", wire, era, who, beside] => {
+        ["call", wire, era, who, beside, threads] => {
             let era = era.parse().expect("an era");
-            return clients::run(wire, era, Who::named(who), beside.parse().expect("a number"));
+            let [beside, threads] = [beside, threads].map(|text| text.parse().expect("a number"));
+            return clients::run(wire, era, Who::named(who), beside, threads);
         }
         _ => {}
     }
@@ -114,13 +115,18 @@ fn servers(plan: Plan) {
 }
 
 fn clients(plan: Plan) {
-    measure::head("clients, against the floor's server");
     let whos = [Who::Floor, Who::Belay, Who::Rmcp];
-    for wire in ["stdio", "http"] {
-        for era in [Era::Legacy, Era::Modern] {
-            let title = format!("{wire}, {}", era.name());
-            compare(&title, &whos, plan, |who| clients::Client::start(wire, era, who, 0));
+    // The floor on a pipe has one thread, whatever the others have: it writes 32 calls, then reads 32
+    // answers. On two threads a client also pays for the scheduler that moves its callers.
+    for threads in [1, 2] {
+        measure::head(&format!("clients on {threads} thread(s), floor's server"));
+        for wire in ["stdio", "http"] {
+            for era in [Era::Legacy, Era::Modern] {
+                let title = format!("{wire}, {}", era.name());
+                let start = |who| clients::Client::start(wire, era, who, 0, threads);
+                compare(&title, &whos, plan, start);
+            }
         }
+        println!();
     }
-    println!();
 }

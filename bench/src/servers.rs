@@ -68,9 +68,13 @@ impl Rmcp {
     }
 }
 
-pub(crate) fn runtime() -> tokio::runtime::Runtime {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.enable_all().worker_threads(2);
+/// One thread, or a scheduler that moves tasks between several.
+pub(crate) fn runtime(threads: usize) -> tokio::runtime::Runtime {
+    let mut runtime = match threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    runtime.enable_all().worker_threads(threads);
     runtime.build().expect("a runtime")
 }
 
@@ -78,7 +82,7 @@ pub(crate) fn run(wire: &str, who: Who) {
     if wire == "stdio" && who == Who::Floor {
         return floor::serve_stdio();
     }
-    runtime().block_on(async {
+    runtime(2).block_on(async {
         match wire {
             "stdio" => serve_stdio(who).await,
             _ => serve_http(who).await,
