@@ -52,8 +52,8 @@ pub(crate) const ALL: [Scenario; 9] = [
     scenario(Side::Server, Wire::Http, Era::Legacy, (21, 7, 0)),
     scenario(Side::Client, Wire::Stdio, Era::Legacy, (16, 13, 0)),
     scenario(Side::Client, Wire::Stdio, Era::Modern, (28, 15, 0)),
-    scenario(Side::Client, Wire::Http, Era::Modern, (51, 28, 1)),
-    scenario(Side::Client, Wire::Http, Era::Legacy, (37, 30, 1)),
+    scenario(Side::Client, Wire::Http, Era::Modern, (48, 18, 1)),
+    scenario(Side::Client, Wire::Http, Era::Legacy, (35, 20, 1)),
 ];
 
 impl Scenario {

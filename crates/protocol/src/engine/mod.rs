@@ -322,6 +322,19 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         None
     }
 
+    /// The next event, if that is the end of a call: for whoever has just handed in its answer.
+    pub fn poll_ended(&mut self) -> Option<(C, Outcome)> {
+        match self.events.pop_front()? {
+            Event::Ended {
+                caller, outcome, ..
+            } => Some((caller, outcome)),
+            other => {
+                self.events.push_front(other);
+                None
+            }
+        }
+    }
+
     /// A request that was cancelled before it started never starts (**cancel-overtakes**).
     fn starts(&mut self, key: RequestKey) -> bool {
         match self.requests.serving_mut(key) {

@@ -7,8 +7,12 @@ use belay_protocol::engine::{Closing, ExchangeId, Loss, LossKind, Time};
 #[cfg(all(feature = "http", feature = "server"))]
 use belay_protocol::engine::{Ledger, Waiting};
 use belay_protocol::jsonrpc::{DecodeError, Message};
+#[cfg(all(feature = "http", feature = "client"))]
+use belay_protocol::{engine::CallId, types::ProtocolVersion};
 use bytes::Bytes;
 
+#[cfg(all(feature = "http", feature = "client"))]
+use super::Waiter;
 use super::ports::{Over, Turn};
 use super::{Engine, Link, Pool};
 
@@ -32,6 +36,16 @@ pub(crate) struct Last {
     pub(crate) ledger: Option<Ledger>,
 }
 
+/// A call that waits to be posted.
+#[cfg(all(feature = "http", feature = "client"))]
+pub(crate) struct WaitingCall {
+    pub(crate) frame: Bytes,
+    /// Who waits for it, if that is a caller, and not the engine itself.
+    pub(crate) waiter: Option<Arc<Waiter>>,
+    /// The revision that a client names beside what it posts.
+    pub(crate) version: Option<ProtocolVersion>,
+}
+
 impl Carried {
     pub(super) fn new(link: &Arc<Link>, exchange: ExchangeId, over: Over) -> Self {
         Self {
@@ -52,7 +66,13 @@ impl Carried {
 
     /// A message has arrived on it, or something that is none.
     pub(crate) fn deliver(&self, message: Result<Message, DecodeError>) {
-        self.link.deliver_on(self.exchange, message);
+        self.link.deliver_on(self.exchange, message, false);
+    }
+
+    /// The last message has arrived on it, or something that is none.
+    #[cfg(all(feature = "http", feature = "client"))]
+    pub(crate) fn deliver_last(&self, message: Result<Message, DecodeError>) {
+        self.link.deliver_on(self.exchange, message, true);
     }
 
     /// No more messages will arrive on it.
@@ -128,6 +148,21 @@ impl Carried {
     pub(crate) fn peek(&self) -> Option<Bytes> {
         let state = self.link.lock();
         state.engine.queued(self.exchange).next().cloned()
+    }
+
+    /// A call that waits to be posted, to look at.
+    #[cfg(all(feature = "http", feature = "client"))]
+    pub(crate) fn peek_call(&self, call: CallId) -> Option<WaitingCall> {
+        let mut state = self.link.lock();
+        let frame = state.engine.queued(self.exchange).next()?.clone();
+        Some(WaitingCall {
+            frame,
+            waiter: state
+                .engine
+                .call_mut(call)
+                .and_then(|waiter| waiter.clone()),
+            version: state.engine.agreed_version(),
+        })
     }
 
     /// Takes the first frame that waits: from now on it counts as written. The one before it is

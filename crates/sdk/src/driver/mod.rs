@@ -308,12 +308,6 @@ impl Link {
         self.posts
     }
 
-    /// Who waits for a call in flight, if that is a caller, and not the engine itself.
-    #[cfg(all(feature = "http", feature = "client"))]
-    pub(crate) fn waiter(&self, call: CallId) -> Option<Arc<Waiter>> {
-        self.lock().engine.call_mut(call)?.clone()
-    }
-
     /// Whether a call in flight has left.
     pub(crate) fn sent(&self, call: CallId) -> Option<Sent> {
         self.lock().engine.sent(call)

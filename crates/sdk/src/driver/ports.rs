@@ -14,7 +14,7 @@ use bytes::Bytes;
 #[cfg(all(feature = "http", feature = "server"))]
 use super::App;
 use super::shares::FREE;
-use super::{Carried, Engine, Link, Pool, State};
+use super::{Carried, Engine, Link, Pool, State, fenced};
 
 /// One open exchange.
 #[derive(Default)]
@@ -267,11 +267,37 @@ impl Link {
 
     /// A message has arrived on the link's own exchange, or something that is none.
     pub(crate) fn deliver(&self, message: Result<Message, DecodeError>) {
-        self.deliver_on(ExchangeId::LINK, message);
+        self.deliver_on(ExchangeId::LINK, message, false);
     }
 
-    pub(super) fn deliver_on(&self, exchange: ExchangeId, message: Result<Message, DecodeError>) {
-        self.tell(|engine, now| self.take_message(engine, now, exchange, message));
+    /// A message has arrived on an exchange, perhaps the last one.
+    ///
+    /// If it ends a call, the caller is told here, without a turn of the driver; but what has happened
+    /// before is the driver's, and comes first.
+    pub(super) fn deliver_on(
+        &self,
+        exchange: ExchangeId,
+        message: Result<Message, DecodeError>,
+        is_last: bool,
+    ) {
+        let (ended, routed) = {
+            let mut state = self.lock();
+            let (state, now) = (&mut *state, self.now());
+            let is_first = state.engine.events_waiting() == 0 && !state.is_acting;
+            self.take_message(&mut state.engine, now, exchange, message);
+            if is_last {
+                state.engine.handle_input_ended(now, exchange);
+            }
+            let ended = match is_first {
+                true => state.engine.poll_ended(),
+                false => None,
+            };
+            (ended, state.route())
+        };
+        self.wake(routed);
+        if let Some((Some(waiter), outcome)) = ended {
+            fenced("a waker", || waiter.ended(outcome));
+        }
     }
 
     fn take_message(

@@ -129,7 +129,7 @@ where
                 link.tell(|engine, now| engine.handle_hung_up(now));
             }
             // Last: whatever woke us, every turn looks at all there is.
-            () = link.wake.notified() => {}
+            () = link.wake.notified() => link.until_others_ran().await,
         }
     }
 }
@@ -262,6 +262,14 @@ impl Link {
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.lock();
         state.engine.is_closed() || state.engine.is_quiet()
+    }
+
+    /// A client's driver is woken by whoever calls first; tokio would run it next, and each call would
+    /// be written by itself. So whoever is ready to call does so first, and all is written at once.
+    async fn until_others_ran(&self) {
+        if !self.keeps_runner {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Hands on the messages that were read, as long as the engine wants them: each of them gets

@@ -66,3 +66,24 @@ fn what_waits_last_tells_whether_all_was_said() {
         Some(Waiting::Answer { error: None })
     );
 }
+
+#[test]
+fn the_end_of_a_call_is_polled_only_if_nothing_has_happened_before_it() {
+    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    let call = desk.call("tools/call");
+    let id = call.request_id().to_string();
+    desk.written();
+    desk.hear(r#"{"jsonrpc":"2.0","method":"notifications/example"}"#);
+    desk.hear(&answer_to(&id));
+    assert!(desk.engine.poll_ended().is_none(), "it is not the first");
+    assert!(matches!(
+        desk.engine.poll_event(),
+        Some(Event::Notification { .. })
+    ));
+    assert!(matches!(
+        desk.engine.poll_ended(),
+        Some((_, Outcome::Answered(_)))
+    ));
+    assert!(desk.engine.poll_ended().is_none(), "it is polled once");
+    assert!(desk.engine.poll_event().is_none(), "by one of the two");
+}

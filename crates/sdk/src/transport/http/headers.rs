@@ -111,7 +111,7 @@ pub(crate) fn encode(text: &str) -> HeaderValue {
         true => text.to_owned(),
         false => format!("{PREFIX}{}{SUFFIX}", base64::encode(text.as_bytes())),
     };
-    HeaderValue::from_str(&value).expect("only visible ASCII, spaces and tabs are left")
+    HeaderValue::try_from(value).expect("only visible ASCII, spaces and tabs are left")
 }
 
 /// The text that stands in a header; `None` if it is malformed.

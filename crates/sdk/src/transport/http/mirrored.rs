@@ -291,6 +291,10 @@ impl KnownTools {
 
     /// What a call with these parameters says in headers, as far as its tool is known.
     pub(crate) fn headers(&self, params: &RawJson) -> Vec<(HeaderName, HeaderValue)> {
+        // Few servers want any.
+        if self.0.read().is_empty() {
+            return Vec::new();
+        }
         let [name, arguments] = params.fields(["name", "arguments"]);
         let name = name.as_ref().and_then(RawJson::as_text);
         let known = self.0.read();

@@ -92,19 +92,18 @@ impl Place {
         }
     }
 
-    /// Takes in a message; if it is none, with what tells people what it was.
-    pub(super) fn deliver(
+    /// Reads a message; if it is none, the error has what tells people what it was.
+    pub(super) fn read(
         &self,
-        carried: &Carried,
         frame: &Bytes,
         excerpt: impl FnOnce() -> String,
-    ) {
+    ) -> Result<Message, DecodeError> {
         self.show(Passed::In, frame);
         let message = jsonrpc::decode(frame, self.limits.1);
-        carried.deliver(message.map_err(|error| DecodeError {
+        message.map_err(|error| DecodeError {
             excerpt: Some(excerpt()),
             ..error
-        }));
+        })
     }
 
     /// Whether a response says that the session is over. Then everything on it is.
@@ -216,10 +215,9 @@ async fn understand(
             };
             match status.is_success() || speaks_for_itself(place, carried, status, &body, asked) {
                 true if !body.is_empty() => {
-                    place.deliver(carried, &body, || {
+                    carried.deliver_last(place.read(&body, || {
                         HttpAnswer::new(status, headers, &body).to_string()
-                    });
-                    carried.input_ended();
+                    }));
                 }
                 _ => carried.lost(answer::unexpected(status, headers, &body), false),
             }
@@ -266,7 +264,7 @@ async fn tell(place: &Place, carried: &Carried) {
             return;
         };
         let mut request = place.post(carried, &frame, false);
-        place.name_session(request.headers_mut(), carried);
+        place.name_session(request.headers_mut(), carried.link().agreed_version());
         let named = request.headers().contains_key(headers::SESSION_ID);
         match place.connections.send_beside(request).await {
             Ok(response) => break (response, named),
@@ -292,20 +290,20 @@ const ATTEMPTS: usize = 3;
 impl Place {
     /// The POST for a call that waits, and whether it opens a session.
     fn call(&self, carried: &Carried, call: CallId) -> Option<(Request<PostBody>, bool)> {
-        let frame = carried.peek()?;
-        let mut request = self.post(carried, &frame, true);
+        let waiting = carried.peek_call(call)?;
+        let mut request = self.post(carried, &waiting.frame, true);
         let headers = request.headers_mut();
-        let waiter = carried.link().waiter(call);
-        let Some(posted) = waiter.as_ref().and_then(|waiter| waiter.posted()) else {
-            let opens = self.open(headers, &frame);
+        let posted = waiting.waiter.as_ref().and_then(|waiter| waiter.posted());
+        let Some(posted) = posted else {
+            let opens = self.open(headers, &waiting.frame);
             return Some((request, opens));
         };
-        match carried.link().agreed_version() {
+        match waiting.version {
             Some(version) if version.era() == Era::Modern => {
                 modern_headers(headers, version, &posted.method, posted.name.clone());
                 headers.extend(posted.mirrored.iter().cloned());
             }
-            _ => self.name_session(headers, carried),
+            version => self.name_session(headers, version),
         }
         Some((request, false))
     }
@@ -323,12 +321,12 @@ impl Place {
     }
 
     /// Says in headers which revision is spoken, and in which session.
-    fn name_session(&self, headers: &mut HeaderMap, carried: &Carried) {
+    fn name_session(&self, headers: &mut HeaderMap, version: Option<ProtocolVersion>) {
         // Neither header is known to the revisions that have event streams.
         if self.answers == Answers::OnStream {
             return;
         }
-        headers.extend(carried.link().agreed_version().map(version_header));
+        headers.extend(version.map(version_header));
         let session = self.session();
         headers.extend(session.map(|session| (headers::SESSION_ID, session)));
     }

@@ -196,8 +196,8 @@ impl<'a> Stream<'a> {
         let ordinary = event.event.is_none_or(|kind| kind == "message");
         if ordinary && !event.data.is_empty() {
             self.fruitless = 0;
-            self.place
-                .deliver(self.carried, &event.data, || answer::beginning(&event.data));
+            let excerpt = || answer::beginning(&event.data);
+            self.carried.deliver(self.place.read(&event.data, excerpt));
         }
     }
 }
