@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue};
 use super::layer::{Outgoing, Trip};
 use crate::Error;
 #[cfg(feature = "http")]
-use crate::client::Desk;
+use crate::client::CallHooks;
 use crate::client::PAGES;
 #[cfg(feature = "http")]
 use crate::sync::{Mutex, MutexGuard};
@@ -35,9 +35,9 @@ pub(super) struct LastCall {
 
 #[cfg(feature = "http")]
 impl Said {
-    pub(super) fn note(&self, desk: &Desk, request: &Outgoing) {
+    pub(super) fn note(&self, hooks: &CallHooks, request: &Outgoing) {
         // What layers ask besides is no call of a tool.
-        if let Some(last) = LastCall::of(desk, &request.method, &request.params) {
+        if let Some(last) = LastCall::of(hooks, &request.method, &request.params) {
             *self.lock() = Some(last);
         }
     }
@@ -66,8 +66,8 @@ impl From<Option<LastCall>> for Said {
 #[cfg(feature = "http")]
 impl LastCall {
     /// A call of a tool, if tools want something in headers here.
-    pub(super) fn of(desk: &Desk, method: &Text, params: &RawJson) -> Option<Self> {
-        let known = desk.known_tools.as_ref();
+    pub(super) fn of(hooks: &CallHooks, method: &Text, params: &RawJson) -> Option<Self> {
+        let known = hooks.known_tools.as_ref();
         let known = known.filter(|_| *method == *CallTool::METHOD)?;
         Some(Self {
             known: known.clone(),
@@ -136,7 +136,7 @@ impl Trip {
 
     /// Looks at the tools again: one of them is not what it was.
     pub(super) async fn learn_tools(&self) -> Result<(), Error> {
-        self.outlet.desk.forget_tools();
+        self.outlet.hooks.forget_tools();
         let mut list = Outgoing {
             method: ListTools::METHOD.into(),
             params: RawJson::empty_object(),

@@ -19,7 +19,7 @@ use super::rounds;
 use super::{Attempt, Canceller};
 use crate::Error;
 #[cfg(feature = "client")]
-use crate::client::Desk;
+use crate::client::CallHooks;
 use crate::driver::{BoxFuture, LayerFuture, Link, OnNotice, OnProgress, Told};
 #[cfg(any(feature = "client", feature = "server"))]
 use crate::layers::names;
@@ -114,7 +114,7 @@ pub(crate) struct Outlet {
     pub(crate) deadlines: Deadlines,
     /// What a client does by itself.
     #[cfg(feature = "client")]
-    pub(crate) desk: Desk,
+    pub(crate) hooks: CallHooks,
 }
 
 /// Where links come from.
@@ -252,9 +252,9 @@ impl Trip {
         request: Outgoing,
         first: Option<Result<RawJson, Error>>,
     ) -> Result<RawJson, Error> {
-        match &self.outlet.desk.guests {
-            Some(guests) if InputRequiredResult::may_answer(&request.method) => {
-                rounds::travel(self, guests, request, first).await
+        match &self.outlet.hooks.input_handlers {
+            Some(input_handlers) if InputRequiredResult::may_answer(&request.method) => {
+                rounds::travel(self, input_handlers, request, first).await
             }
             _ => self.round(request, first).await,
         }
@@ -263,16 +263,16 @@ impl Trip {
     /// The request as the layers have left it: not made if its result is known.
     #[cfg(feature = "client")]
     async fn attempt(&self, request: Outgoing) -> Result<RawJson, Error> {
-        let desk = &self.outlet.desk;
-        if let Some(known) = desk.recall(&request, self.fresh) {
+        let hooks = &self.outlet.hooks;
+        if let Some(known) = hooks.recall(&request, self.fresh) {
             return Ok(known);
         }
         #[cfg(feature = "http")]
-        self.said.note(desk, &request);
-        let stamp = desk.stamp();
+        self.said.note(hooks, &request);
+        let stamp = hooks.stamp();
         let result = self.on_a_link(&request).await;
-        let result = result.inspect_err(|error| desk.refused(&request, error))?;
-        let result = desk.learn(&request, result, stamp);
+        let result = result.inspect_err(|error| hooks.refused(&request, error))?;
+        let result = hooks.learn(&request, result, stamp);
         self.checked(&request, result).await
     }
 
@@ -283,8 +283,8 @@ impl Trip {
         request: &Outgoing,
         result: RawJson,
     ) -> Result<RawJson, Error> {
-        let desk = &self.outlet.desk;
-        let check = || desk.check(&request.method, &request.params, &result);
+        let hooks = &self.outlet.hooks;
+        let check = || hooks.check(&request.method, &request.params, &result);
         match check() {
             // What the tool gives may have changed since it was listed.
             Err(_) if self.learn_tools().await.is_ok() => check()?,

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::layer::{Outgoing, Trip, has_clock};
 use crate::Error;
-use crate::client::Guests;
+use crate::client::InputHandlers;
 use crate::driver::BoxFuture;
 use crate::error::Unanswered;
 
@@ -26,7 +26,7 @@ const ROUNDS: u32 = 10;
 /// that was made already.
 pub(super) async fn travel(
     trip: &Trip,
-    guests: &Arc<Guests>,
+    input_handlers: &Arc<InputHandlers>,
     request: Outgoing,
     mut first: Option<Result<RawJson, Error>>,
 ) -> Result<RawJson, Error> {
@@ -46,7 +46,7 @@ pub(super) async fn travel(
         // Nobody answers questions of a server that is gone.
         round = tokio::select! {
             biased;
-            next = next(&request, guests, asked, number) => next?,
+            next = next(&request, input_handlers, asked, number) => next?,
             lost = trip.lost() => return Err(lost),
         };
     }
@@ -56,7 +56,7 @@ pub(super) async fn travel(
 /// The request of the next round.
 async fn next(
     request: &Outgoing,
-    guests: &Arc<Guests>,
+    input_handlers: &Arc<InputHandlers>,
     asked: RawJson,
     number: u32,
 ) -> Result<Outgoing, Error> {
@@ -74,7 +74,7 @@ async fn next(
             let mut running = Vec::new();
             for (name, question) in questions {
                 let params = Value::Object(question.params.unwrap_or_default());
-                let Some(answer) = guests.serve(&question.method, params) else {
+                let Some(answer) = input_handlers.serve(&question.method, params) else {
                     let nobody = Unanswered::Nobody(question.method);
                     return Err(Error::unanswered(asked, nobody));
                 };

@@ -56,7 +56,7 @@ impl Straight {
         let link = outlet.lines.now()?;
         let version = link.agreed_version();
         #[cfg(feature = "http")]
-        let said = LastCall::of(&outlet.desk, &ask.method, &ask.params);
+        let said = LastCall::of(&outlet.hooks, &ask.method, &ask.params);
         let told = Told {
             #[cfg(feature = "http")]
             mirrored: said
@@ -90,7 +90,7 @@ impl Straight {
     /// The end of the call, or the rest of its way.
     pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Came> {
         let outcome = ready!(self.attempt.poll_end(cx));
-        let desk = &self.outlet.desk;
+        let hooks = &self.outlet.hooks;
         // It was heard, and spoke.
         if matches!(
             outcome,
@@ -100,12 +100,14 @@ impl Straight {
         }
         let first = match outcome {
             Outcome::Answered(result) => {
-                match desk.check(&self.ask.method, &self.ask.params, &result) {
+                match hooks.check(&self.ask.method, &self.ask.params, &result) {
                     Ok(()) => return Poll::Ready(Came::Over(Ok(result))),
                     Err(_) => Ok(result),
                 }
             }
-            asked @ Outcome::InputRequired(_) if desk.guests.is_some() => Err(asked.into()),
+            asked @ Outcome::InputRequired(_) if hooks.input_handlers.is_some() => {
+                Err(asked.into())
+            }
             #[cfg(feature = "http")]
             Outcome::Refused(error)
                 if error.code == error_code::HEADER_MISMATCH && self.said.is_some() =>

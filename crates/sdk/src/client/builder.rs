@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{Cache, Client, Desk, Established, Guests, Held, News, Routes, Shelf};
+use super::{Cache, CallHooks, ChangeHub, Client, Established, Held, InputHandlers, Routes, Shelf};
 use crate::Error;
 use crate::call::{ClientLayer, Lines, Outlet, Route};
 use crate::context::Context;
@@ -33,13 +33,13 @@ pub struct ClientBuilder {
     pub(super) capabilities: ClientCapabilities,
     /// Types of results that extensions have.
     result_types: Vec<String>,
-    pub(super) guests: Guests,
+    pub(super) input_handlers: InputHandlers,
     cache: Option<Cache>,
     #[cfg(feature = "validate")]
     outputs: Option<super::outputs::Outputs>,
     /// Which server this is about, and with which credentials.
     place: Option<(Arc<str>, Arc<[u8]>)>,
-    news: Arc<News>,
+    changes: Arc<ChangeHub>,
     pub(crate) mode: Mode,
     handlers: HashMap<String, Handler>,
     notified: Option<Notified>,
@@ -68,12 +68,12 @@ impl ClientBuilder {
         Self {
             info,
             capabilities: ClientCapabilities::new(),
-            guests: Guests::default(),
+            input_handlers: InputHandlers::default(),
             cache: Some(Cache::default()),
             #[cfg(feature = "validate")]
             outputs: None,
             place: None,
-            news: Arc::default(),
+            changes: Arc::default(),
             mode: Mode::Auto,
             handlers: HashMap::new(),
             notified: None,
@@ -252,12 +252,12 @@ impl ClientBuilder {
             info: self.info.clone(),
             capabilities: self.capabilities.clone(),
             result_types: self.result_types.clone(),
-            guests: self.guests.clone(),
+            input_handlers: self.input_handlers.clone(),
             cache: self.cache.clone(),
             #[cfg(feature = "validate")]
             outputs: self.outputs.clone(),
             place: self.place.clone(),
-            news: self.news.clone(),
+            changes: self.changes.clone(),
             mode,
             handlers: self.handlers.clone(),
             notified: self.notified.clone(),
@@ -289,11 +289,11 @@ impl ClientBuilder {
             Arc::new(link.clone()),
             Some((link, established.version().era())),
         );
-        Client::from_parts(routes, Held::One(Arc::new(established)), self.news())
+        Client::from_parts(routes, Held::One(Arc::new(established)), self.changes())
     }
 
-    pub(super) fn news(&self) -> Arc<News> {
-        self.news.clone()
+    pub(super) fn changes(&self) -> Arc<ChangeHub> {
+        self.changes.clone()
     }
 
     /// Says which server this is about, and with which credentials.
@@ -304,15 +304,15 @@ impl ClientBuilder {
 
     /// The ways of requests. Those on one link that nothing is done for are the shortest.
     pub(super) fn routes(&self, lines: Arc<dyn Lines>, only: Option<(Arc<Link>, Era)>) -> Routes {
-        let desk = self.desk(only.as_ref().map(|(_, era)| *era));
+        let hooks = self.hooks(only.as_ref().map(|(_, era)| *era));
         let direct = only.map(|(link, _)| Route::Direct(link));
-        let direct = direct.filter(|_| self.layers.is_empty() && desk.is_idle());
-        let keeps = desk.shelf.is_some() || desk.guests.is_some() || !desk.is_idle();
+        let direct = direct.filter(|_| self.layers.is_empty() && hooks.is_idle());
+        let keeps = hooks.shelf.is_some() || hooks.input_handlers.is_some() || !hooks.is_idle();
         let layered = Route::Layered(Arc::new(Outlet {
             layers: self.layers.clone(),
             lines,
             deadlines: self.deadlines,
-            desk,
+            hooks,
         }));
         let all = direct.unwrap_or_else(|| layered.clone());
         let kept = match keeps {
@@ -328,23 +328,24 @@ impl ClientBuilder {
     }
 
     /// Who answers, and what was said of them.
-    fn guests(&self) -> Guests {
-        let mut guests = self.guests.clone();
+    fn input_handlers(&self) -> InputHandlers {
+        let mut input_handlers = self.input_handlers.clone();
         let sampling = self.capabilities.sampling.as_ref();
-        guests.model_takes_tools = sampling.is_some_and(|sampling| sampling.tools.is_some());
-        guests
+        input_handlers.model_takes_tools =
+            sampling.is_some_and(|sampling| sampling.tools.is_some());
+        input_handlers
     }
 
     /// What is done for requests. In the legacy era none of it is.
-    fn desk(&self, era: Option<Era>) -> Desk {
+    fn hooks(&self, era: Option<Era>) -> CallHooks {
         if era == Some(Era::Legacy) {
-            return Desk {
+            return CallHooks {
                 #[cfg(feature = "validate")]
                 outputs: self.outputs.clone(),
-                ..Desk::default()
+                ..CallHooks::default()
             };
         }
-        let guests = self.guests();
+        let input_handlers = self.input_handlers();
         let shelf = self.cache.clone().map(|cache| {
             let (place, owner) = self.place.clone().unwrap_or_else(|| {
                 // Nobody else can reach a server at the end of a pipe.
@@ -353,11 +354,11 @@ impl ClientBuilder {
                 (format!("pipe {number}").into(), [].into())
             });
             let shelf = Shelf::new(cache, place, owner);
-            self.news.tell_shelf(&shelf);
+            self.changes.set_cache(&shelf);
             shelf
         });
-        Desk {
-            guests: Some(Arc::new(guests)),
+        CallHooks {
+            input_handlers: Some(Arc::new(input_handlers)),
             shelf,
             #[cfg(feature = "http")]
             known_tools: (era.is_some() && self.place.is_some())
@@ -421,11 +422,11 @@ impl ClientBuilder {
     /// What serves the requests of a server.
     pub(crate) fn app(&self) -> Arc<dyn App> {
         Arc::new(Handlers {
-            guests: self.guests(),
+            input_handlers: self.input_handlers(),
             handlers: self.handlers.clone(),
             notified: self.notified.clone(),
             logged: self.logged.clone(),
-            news: self.news.clone(),
+            changes: self.changes.clone(),
         })
     }
 }
@@ -456,11 +457,11 @@ impl Drop for CloseUnlessOpened {
 }
 
 struct Handlers {
-    guests: Guests,
+    input_handlers: InputHandlers,
     handlers: HashMap<String, Handler>,
     notified: Option<Notified>,
     logged: Option<Logged>,
-    news: Arc<News>,
+    changes: Arc<ChangeHub>,
 }
 
 impl App for Handlers {
@@ -470,15 +471,15 @@ impl App for Handlers {
             None => Value::Null,
         };
         let handler = self.handlers.get(cx.method()).cloned();
-        let guest = match handler.is_some() {
+        let input = match handler.is_some() {
             true => None,
-            false => self.guests.serve(cx.method(), params.clone()),
+            false => self.input_handlers.serve(cx.method(), params.clone()),
         };
         Box::pin(async move {
             let _children = cx.children();
-            let result = match (handler, guest) {
+            let result = match (handler, input) {
                 (Some(handler), _) => handler(cx, params).await?,
-                (None, Some(guest)) => guest.await?,
+                (None, Some(input)) => input.await?,
                 (None, None) => {
                     let problem = format!("no such method: {}", cx.method());
                     return Err(ErrorObject::new(error_code::METHOD_NOT_FOUND, problem));
@@ -491,7 +492,7 @@ impl App for Handlers {
     }
 
     fn notified(&self, notification: Notification) {
-        self.news.heard(&notification);
+        self.changes.notified(&notification);
         if let Some(logged) = &self.logged
             && notification.method == *LoggingMessageParams::METHOD
         {

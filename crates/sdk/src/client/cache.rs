@@ -206,7 +206,7 @@ impl Shelf {
     }
 
     /// Something changed: what was kept of it is not good any more, whoever it belongs to.
-    pub(crate) fn heard(&self, notification: &Notification) {
+    pub(crate) fn notified(&self, notification: &Notification) {
         let stale: &[&str] = match &*notification.method {
             ToolListChangedParams::METHOD => &[ListTools::METHOD],
             PromptListChangedParams::METHOD => &[ListPrompts::METHOD],
@@ -405,7 +405,7 @@ mod tests {
         else {
             unreachable!("it is a notification");
         };
-        here.heard(&changed);
+        here.notified(&changed);
         assert!(here.get(LIST, &params).is_none());
         assert!(here.get(ListPrompts::METHOD, &params).is_some());
         assert!(there.get(LIST, &params).is_some());
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(cache.len(), 1);
         // An answer that was under way when the news came is as old as they are.
         let stamp = here.stamp();
-        here.heard(&changed);
+        here.notified(&changed);
         here.put(LIST, &params, &result(1000, "public"), stamp);
         assert!(here.get(LIST, &params).is_none());
     }

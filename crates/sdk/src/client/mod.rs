@@ -2,12 +2,10 @@
 
 mod builder;
 mod cache;
-mod desk;
+mod changes;
 mod features;
-mod guests;
-mod inbox;
-mod listen;
-mod news;
+mod hooks;
+mod input_handlers;
 #[cfg(feature = "validate")]
 mod outputs;
 mod pages;
@@ -33,12 +31,11 @@ use crate::{Call, Error};
 pub use builder::ClientBuilder;
 pub use cache::Cache;
 pub(crate) use cache::{Shelf, is_kept};
-pub(crate) use desk::Desk;
+pub(crate) use changes::ChangeHub;
+pub use changes::{Change, ListenEnd, Subscription};
 pub use features::NO_ARGUMENTS;
-pub(crate) use guests::Guests;
-pub use inbox::Change;
-pub use listen::{ListenEnd, Subscription};
-pub(crate) use news::News;
+pub(crate) use hooks::CallHooks;
+pub(crate) use input_handlers::InputHandlers;
 pub(crate) use pages::PAGES;
 pub use pages::{Paged, Pages};
 
@@ -62,7 +59,7 @@ pub struct Client {
 struct Inner {
     routes: Routes,
     held: Held,
-    news: Arc<News>,
+    changes: Arc<ChangeHub>,
 }
 
 /// The ways of a client's requests.
@@ -118,8 +115,12 @@ impl Established {
 }
 
 impl Client {
-    pub(crate) fn from_parts(routes: Routes, held: Held, news: Arc<News>) -> Self {
-        let inner = Arc::new(Inner { routes, held, news });
+    pub(crate) fn from_parts(routes: Routes, held: Held, changes: Arc<ChangeHub>) -> Self {
+        let inner = Arc::new(Inner {
+            routes,
+            held,
+            changes,
+        });
         Self { inner }
     }
 
@@ -135,8 +136,8 @@ impl Client {
         Call::failed(self.inner.routes.all.clone(), Error::bad_params(error))
     }
 
-    fn news(&self) -> Arc<News> {
-        self.inner.news.clone()
+    fn changes(&self) -> Arc<ChangeHub> {
+        self.inner.changes.clone()
     }
 
     /// A link that was alive a moment ago. Waits for one that is being replaced.

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::{Client, ClientBuilder, Established, Held, News};
+use super::{ChangeHub, Client, ClientBuilder, Established, Held};
 use crate::Error;
 use crate::call::Lines;
 use crate::driver::{BoxFuture, Link, fenced};
@@ -185,7 +185,7 @@ pub(crate) fn start(
             used: 0,
         }),
         supervision,
-        news: builder.news(),
+        changes: builder.changes(),
     });
     let routes = builder.routes(supervisor.clone(), None);
     // Not a task of any link, since it outlives them. It ends with the client.
@@ -194,7 +194,7 @@ pub(crate) fn start(
         supervisor,
         watching,
     };
-    Client::from_parts(routes, Held::Supervised(supervised), builder.news())
+    Client::from_parts(routes, Held::Supervised(supervised), builder.changes())
 }
 
 /// What a client holds of it. When the client is gone, nothing is started any more.
@@ -257,7 +257,7 @@ struct Supervisor {
     line: watch::Sender<Line>,
     books: Mutex<Books>,
     supervision: Supervision,
-    news: Arc<News>,
+    changes: Arc<ChangeHub>,
 }
 
 enum Line {
@@ -312,7 +312,7 @@ impl Supervisor {
             let next = Arc::new(next);
             self.replace(next.clone());
             // What the one before has said is not what this one says.
-            self.news.missed();
+            self.changes.missed();
             // If it was closed in the meantime, the new one is dropped, and so it ends.
             if !self.turn(Line::Up(next)) {
                 return;

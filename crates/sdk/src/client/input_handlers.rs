@@ -16,20 +16,20 @@ use serde_json::Value;
 use super::ClientBuilder;
 use crate::driver::{BoxFuture, fence};
 
-type Guest<P, R> = Arc<dyn Fn(P) -> BoxFuture<Result<R, ErrorObject>> + Send + Sync>;
-type Raw = Guest<Value, Value>;
+type InputHandler<P, R> = Arc<dyn Fn(P) -> BoxFuture<Result<R, ErrorObject>> + Send + Sync>;
+type Raw = InputHandler<Value, Value>;
 
 /// The handlers, by what is asked.
 #[derive(Clone, Default)]
-pub(crate) struct Guests {
+pub(crate) struct InputHandlers {
     raw: HashMap<&'static str, Raw>,
-    form: Option<Guest<ElicitFormParams, ElicitResult>>,
-    url: Option<Guest<ElicitUrlParams, ElicitResult>>,
+    form: Option<InputHandler<ElicitFormParams, ElicitResult>>,
+    url: Option<InputHandler<ElicitUrlParams, ElicitResult>>,
     /// It was said that the model can be given tools.
     pub(super) model_takes_tools: bool,
 }
 
-impl Guests {
+impl InputHandlers {
     pub(crate) fn is_empty(&self) -> bool {
         self.raw.is_empty() && self.form.is_none() && self.url.is_none()
     }
@@ -43,12 +43,12 @@ impl Guests {
         if method == Elicit::METHOD {
             return self.elicit(params);
         }
-        let guest = self.raw.get(method)?.clone();
+        let handler = self.raw.get(method)?.clone();
         let with_tools = params.get("tools").is_some() || params.get("toolChoice").is_some();
         if method == CreateMessage::METHOD && with_tools && !self.model_takes_tools {
             return Some(refused("this client's model takes no tools"));
         }
-        Some(fenced(move || guest(params)))
+        Some(fenced(move || handler(params)))
     }
 
     fn elicit(&self, params: Value) -> Option<BoxFuture<Result<Value, ErrorObject>>> {
@@ -80,13 +80,13 @@ impl Guests {
         }
     }
 
-    fn add<R: Typed>(&mut self, guest: Guest<R::Params, R::Result>)
+    fn add<R: Typed>(&mut self, handler: InputHandler<R::Params, R::Result>)
     where
         R::Params: 'static,
         R::Result: 'static,
     {
         let raw: Raw = Arc::new(move |params| match decode(params) {
-            Ok(params) => encoded(guest(params)),
+            Ok(params) => encoded(handler(params)),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         });
         self.raw.insert(R::METHOD, raw);
@@ -152,12 +152,12 @@ impl ClientBuilder {
     ///     Ok(ElicitResult::accept(form.requested_schema.defaults()))
     /// });
     /// ```
-    pub fn on_elicit<F, Fut>(mut self, guest: F) -> Self
+    pub fn on_elicit<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(ElicitFormParams) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
     {
-        self.guests.form = Some(Arc::new(move |params| Box::pin(guest(params))));
+        self.input_handlers.form = Some(Arc::new(move |params| Box::pin(handler(params))));
         let elicitation = &mut self.capabilities.elicitation;
         let elicitation = elicitation.get_or_insert_with(ElicitationCapability::new);
         elicitation.form.get_or_insert_default();
@@ -166,12 +166,12 @@ impl ClientBuilder {
 
     /// Asks the person in front of this client to visit a page. It must be shown to them in full
     /// before they agree, and must not be opened or fetched before that.
-    pub fn on_elicit_url<F, Fut>(mut self, guest: F) -> Self
+    pub fn on_elicit_url<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(ElicitUrlParams) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
     {
-        self.guests.url = Some(Arc::new(move |params| Box::pin(guest(params))));
+        self.input_handlers.url = Some(Arc::new(move |params| Box::pin(handler(params))));
         let elicitation = &mut self.capabilities.elicitation;
         let elicitation = elicitation.get_or_insert_with(ElicitationCapability::new);
         elicitation.url.get_or_insert_default();
@@ -180,20 +180,20 @@ impl ClientBuilder {
 
     /// Asks a language model on behalf of the server. The person should be able to see it, and to say
     /// no. Say so with [`ClientBuilder::capabilities`] if the model can be given tools.
-    pub fn on_sample<F, Fut>(mut self, guest: F) -> Self
+    pub fn on_sample<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(CreateMessageParams) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
     {
-        let guest: Guest<CreateMessageParams, _> =
+        let handler: InputHandler<CreateMessageParams, _> =
             Arc::new(move |params| match params.check_tool_use() {
-                Ok(()) => Box::pin(guest(params)),
+                Ok(()) => Box::pin(handler(params)),
                 Err(problem) => {
                     let error = ErrorObject::new(error_code::INVALID_PARAMS, problem);
                     Box::pin(std::future::ready(Err(error)))
                 }
             });
-        self.guests.add::<CreateMessage>(guest);
+        self.input_handlers.add::<CreateMessage>(handler);
         let sampling = &mut self.capabilities.sampling;
         sampling.get_or_insert_with(SamplingCapability::new);
         self
@@ -206,16 +206,16 @@ impl ClientBuilder {
     }
 
     /// The same, where that changes. See [`Client::roots_changed`](crate::Client::roots_changed).
-    pub fn on_roots<F, Fut>(mut self, guest: F) -> Self
+    pub fn on_roots<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<Root>> + Send + 'static,
     {
-        let guest: Guest<ListRootsParams, ListRootsResult> = Arc::new(move |_| {
-            let roots = guest();
+        let handler: InputHandler<ListRootsParams, ListRootsResult> = Arc::new(move |_| {
+            let roots = handler();
             Box::pin(async move { Ok(ListRootsResult::new(roots.await)) })
         });
-        self.guests.add::<ListRoots>(guest);
+        self.input_handlers.add::<ListRoots>(handler);
         let roots = self
             .capabilities
             .roots

@@ -8,6 +8,9 @@
 //!   the stream or the connection is lost ──► again, as soon as there is one ──► Restored
 //! ```
 
+mod hub;
+mod queue;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +24,13 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::Client;
-use super::inbox::{Change, Inbox};
 use super::stream::stream;
 use crate::driver::{BoxFuture, Link};
 use crate::{Error, InFlight};
+
+pub(crate) use hub::ChangeHub;
+pub use queue::Change;
+use queue::ChangeQueue;
 
 /// What a server tells by itself: [`Subscription::next`] is the next change, and after the last one
 /// [`Subscription::end`] tells why there are no more.
@@ -64,7 +70,7 @@ pub struct Subscription {
 struct What {
     client: Client,
     filter: SubscriptionFilter,
-    inbox: Arc<Inbox>,
+    queue: Arc<ChangeQueue>,
 }
 
 enum State {
@@ -109,7 +115,7 @@ impl Client {
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Subscription, Error> {
         let what = What {
             client: self.clone(),
-            inbox: Arc::new(Inbox::new(filter.clone())),
+            queue: Arc::new(ChangeQueue::new(filter.clone())),
             filter,
         };
         let state = what.open().await?;
@@ -130,18 +136,18 @@ impl Subscription {
     /// Dropping it loses nothing.
     pub async fn next(&mut self) -> Option<Change> {
         loop {
-            if let Some(change) = self.what.inbox.take() {
+            if let Some(change) = self.what.queue.take() {
                 return Some(change);
             }
             let next = match &mut self.state {
                 State::Modern(call) => tokio::select! {
                     biased;
-                    () = self.what.inbox.news() => continue,
+                    () = self.what.queue.changed() => continue,
                     ended = call => after(ended),
                 },
                 State::Legacy(subscribed) => tokio::select! {
                     biased;
-                    () = self.what.inbox.news() => continue,
+                    () = self.what.queue.changed() => continue,
                     closed = subscribed.link.closed() => Next::Lost(lost(closed.cause)),
                 },
                 State::Opening(opening) => match opening.await {
@@ -202,7 +208,7 @@ impl Subscription {
 
     /// What the server will tell. That may be less than what was asked for.
     pub fn agreed(&self) -> SubscriptionFilter {
-        self.what.inbox.agreed().unwrap_or_default()
+        self.what.queue.agreed().unwrap_or_default()
     }
 
     fn go_on(&mut self, next: Next) {
@@ -210,8 +216,8 @@ impl Subscription {
             Next::Over(end) => State::Over(end),
             Next::Restored(state) => {
                 self.since = Instant::now();
-                self.what.client.news().missed();
-                self.what.inbox.push(Change::Restored);
+                self.what.client.changes().missed();
+                self.what.queue.push(Change::Restored);
                 state
             }
             Next::Lost(error) => {
@@ -294,24 +300,24 @@ impl What {
     }
 
     async fn open_modern(&self) -> Result<State, Error> {
-        self.inbox.disagree();
-        let (inbox, news) = (self.inbox.clone(), self.client.news());
+        self.queue.disagree();
+        let (queue, changes) = (self.queue.clone(), self.client.changes());
         let params = ListenParams::new(self.filter.clone());
         let call = self.client.request::<Listen>(&params);
         let call = call.on_notice(move |notification| {
-            news.changed(&notification);
-            inbox.put_own(&notification);
+            changes.changed(&notification);
+            queue.put_own(&notification);
         });
         let mut call = call.start();
         let patience = tokio::time::sleep(ACKNOWLEDGED_WITHIN);
         let mut patience = std::pin::pin!(patience);
         loop {
-            if self.inbox.agreed().is_some() {
+            if self.queue.agreed().is_some() {
                 return Ok(State::Modern(call));
             }
             tokio::select! {
                 biased;
-                () = self.inbox.news() => {}
+                () = self.queue.changed() => {}
                 ended = &mut call => return match after(ended) {
                     Next::Lost(error) => Err(error),
                     Next::Restored(state) => Ok(state),
@@ -328,12 +334,12 @@ impl What {
 
     /// Changes of lists come unasked.
     async fn open_legacy(&self, link: Arc<Link>) -> Result<State, Error> {
-        let news = self.client.news();
-        news.listen(&self.inbox);
+        let changes = self.client.changes();
+        changes.add(&self.queue);
         let mut subscribed = Subscribed {
             client: self.client.clone(),
             link,
-            inbox: self.inbox.clone(),
+            queue: self.queue.clone(),
             uris: Vec::new(),
             runtime: Handle::try_current().ok(),
         };
@@ -342,11 +348,11 @@ impl What {
             // If this is dropped or fails, it may have arrived all the same.
             subscribed.uris.push(uri.clone());
             // Whoever gives the same one up is told first: they could overtake each other.
-            let _in_order = news.in_order().await;
+            let _in_order = changes.in_order().await;
             let params = SubscribeParams::new(uri);
             self.client.request::<Subscribe>(&params).await?;
         }
-        self.inbox.agree(told);
+        self.queue.agree(told);
         Ok(State::Legacy(subscribed))
     }
 
@@ -375,7 +381,7 @@ impl What {
 struct Subscribed {
     client: Client,
     link: Arc<Link>,
-    inbox: Arc<Inbox>,
+    queue: Arc<ChangeQueue>,
     uris: Vec<String>,
     /// It may be dropped where there is none.
     runtime: Option<Handle>,
@@ -383,20 +389,20 @@ struct Subscribed {
 
 impl Drop for Subscribed {
     fn drop(&mut self) {
-        let news = self.client.news();
-        let unwanted = news.given_up(&self.inbox, &self.uris);
+        let changes = self.client.changes();
+        let unwanted = changes.remove(&self.queue, &self.uris);
         let (false, Some(runtime)) = (self.link.is_closed(), &self.runtime) else {
             return;
         };
         for uri in unwanted {
             let params = SubscribeParams::new(uri);
             let call = self.client.request::<Unsubscribe>(&params);
-            let news = news.clone();
+            let changes = changes.clone();
             let uri = uri.to_owned();
             let told = async move {
-                let _in_order = news.in_order().await;
+                let _in_order = changes.in_order().await;
                 // Somebody else may want to know by now.
-                if news.is_wanted(&uri) {
+                if changes.is_wanted(&uri) {
                     return;
                 }
                 if let Err(error) = call.await {

@@ -12,7 +12,7 @@ use belay_protocol::types::{ListTools, Request as _, error_code};
 use serde_json::{Map, Value};
 
 use super::cache::Shelf;
-use super::guests::Guests;
+use super::input_handlers::InputHandlers;
 #[cfg(feature = "validate")]
 use super::outputs::Outputs;
 use crate::Error;
@@ -22,9 +22,9 @@ use crate::transport::http::mirrored::KnownTools;
 
 /// What a client does by itself.
 #[derive(Clone, Default)]
-pub(crate) struct Desk {
+pub(crate) struct CallHooks {
     /// Who answers when a server asks.
-    pub(crate) guests: Option<Arc<Guests>>,
+    pub(crate) input_handlers: Option<Arc<InputHandlers>>,
     /// What may be used again.
     pub(crate) shelf: Option<Shelf>,
     /// What tools want to see in headers. Modern HTTP only.
@@ -35,7 +35,7 @@ pub(crate) struct Desk {
     pub(crate) outputs: Option<Outputs>,
 }
 
-impl Desk {
+impl CallHooks {
     /// Whether there is nothing to do for any request but those that can take rounds, or whose results may
     /// be used again.
     pub(crate) fn is_idle(&self) -> bool {
@@ -47,7 +47,9 @@ impl Desk {
         if self.outputs.is_some() {
             return false;
         }
-        self.guests.as_ref().is_none_or(|guests| guests.is_empty())
+        self.input_handlers
+            .as_ref()
+            .is_none_or(|input_handlers| input_handlers.is_empty())
     }
 
     /// Where the result of a request may be kept. What travels beside the parameters may say who
@@ -183,19 +185,19 @@ mod tests {
     #[tokio::test]
     async fn a_list_from_the_cache_is_learnt_from() {
         let cache = Cache::default();
-        let desk = || Desk {
+        let hooks = || CallHooks {
             shelf: Some(Shelf::new(cache.clone(), "a".into(), [].into())),
             outputs: Some(Outputs::default()),
-            ..Desk::default()
+            ..CallHooks::default()
         };
-        let (one, other) = (desk(), desk());
+        let (one, other) = (hooks(), hooks());
         let list = asked(ListTools::METHOD, json!({}));
         let tool = json!({ "name": "add", "outputSchema": { "required": ["sum"] } });
         let page = json!({ "tools": [tool], "ttlMs": 60000, "cacheScope": "private" });
         one.learn(&list, raw(&page), one.stamp());
         let call = asked(CallTool::METHOD, json!({ "name": "add" }));
         let wrong = raw(&json!({ "structuredContent": {} }));
-        let check = |desk: &Desk| desk.check(&call.method, &call.params, &wrong);
+        let check = |hooks: &CallHooks| hooks.check(&call.method, &call.params, &wrong);
         assert!(check(&other).is_ok(), "it knows nothing yet");
         assert!(other.recall(&list, false).is_some());
         assert!(check(&other).is_err());

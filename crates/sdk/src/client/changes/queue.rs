@@ -1,4 +1,4 @@
-//! What a subscription has heard and nobody has looked at yet: bounded, whatever a server tells.
+//! What a subscription has received and its user has not taken yet: bounded, whatever a server tells.
 
 use std::collections::VecDeque;
 
@@ -45,12 +45,12 @@ impl Change {
     }
 }
 
-/// What was heard. The same thing waits once: it says that something changed, so a second time would
+/// Changes that were received. The same thing waits once: it says that something changed, so a second time would
 /// say nothing new.
-pub(crate) struct Inbox {
+pub(crate) struct ChangeQueue {
     filter: SubscriptionFilter,
     inner: Mutex<Inner>,
-    news: Notify,
+    changed: Notify,
 }
 
 #[derive(Default)]
@@ -63,12 +63,12 @@ struct Inner {
 /// So many changes wait.
 const WAITING: usize = 256;
 
-impl Inbox {
-    pub(super) fn new(filter: SubscriptionFilter) -> Self {
+impl ChangeQueue {
+    pub(in crate::client) fn new(filter: SubscriptionFilter) -> Self {
         Self {
             filter,
             inner: Mutex::default(),
-            news: Notify::new(),
+            changed: Notify::new(),
         }
     }
 
@@ -77,12 +77,12 @@ impl Inbox {
     }
 
     /// Something was told on the link, to everybody who listens.
-    pub(super) fn put(&self, notification: &Notification) {
+    pub(in crate::client) fn put(&self, notification: &Notification) {
         self.take_in(notification, is_part);
     }
 
     /// Something was told on the stream of this subscription: the server knows what is a part of what.
-    pub(super) fn put_own(&self, notification: &Notification) {
+    pub(in crate::client) fn put_own(&self, notification: &Notification) {
         self.take_in(notification, |_, _| true);
     }
 
@@ -118,7 +118,7 @@ impl Inbox {
         (wanted == Some(true)).then_some(change)
     }
 
-    pub(super) fn push(&self, change: Change) {
+    pub(in crate::client) fn push(&self, change: Change) {
         let mut inner = self.lock();
         match inner.waiting.contains(&change) {
             true => return,
@@ -126,30 +126,30 @@ impl Inbox {
             false => inner.waiting.push_back(change),
         }
         drop(inner);
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
-    pub(super) fn agree(&self, filter: SubscriptionFilter) {
+    pub(in crate::client) fn agree(&self, filter: SubscriptionFilter) {
         self.lock().agreed = Some(filter);
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
     /// Nothing is agreed upon yet, or not any more.
-    pub(super) fn disagree(&self) {
+    pub(in crate::client) fn disagree(&self) {
         self.lock().agreed = None;
     }
 
-    pub(super) fn agreed(&self) -> Option<SubscriptionFilter> {
+    pub(in crate::client) fn agreed(&self) -> Option<SubscriptionFilter> {
         self.lock().agreed.clone()
     }
 
     /// Whether it is about this resource.
-    pub(super) fn is_about(&self, uri: &str) -> bool {
+    pub(in crate::client) fn is_about(&self, uri: &str) -> bool {
         self.filter.uris().iter().any(|known| known == uri)
     }
 
     /// Takes what waits longest.
-    pub(super) fn take(&self) -> Option<Change> {
+    pub(in crate::client) fn take(&self) -> Option<Change> {
         let mut inner = self.lock();
         match std::mem::take(&mut inner.missed) {
             0 => inner.waiting.pop_front(),
@@ -158,14 +158,14 @@ impl Inbox {
     }
 
     /// Waits until something has come.
-    pub(super) async fn news(&self) {
-        self.news.notified().await;
+    pub(in crate::client) async fn changed(&self) {
+        self.changed.notified().await;
     }
 }
 
-impl std::fmt::Debug for Inbox {
+impl std::fmt::Debug for ChangeQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inbox")
+        f.debug_struct("ChangeQueue")
             .field("filter", &self.filter)
             .finish_non_exhaustive()
     }
@@ -203,14 +203,14 @@ mod tests {
 
     #[test]
     fn only_what_was_asked_for_waits_and_only_once() {
-        let inbox = Inbox::new(SubscriptionFilter::new().tools());
+        let queue = ChangeQueue::new(SubscriptionFilter::new().tools());
         for _ in 0..3 {
-            inbox.put(&told(ToolListChangedParams::METHOD, "{}"));
-            inbox.put(&told(PromptListChangedParams::METHOD, "{}"));
-            inbox.put(&updated(1));
+            queue.put(&told(ToolListChangedParams::METHOD, "{}"));
+            queue.put(&told(PromptListChangedParams::METHOD, "{}"));
+            queue.put(&updated(1));
         }
-        assert_eq!(inbox.take(), Some(Change::Tools));
-        assert_eq!(inbox.take(), None);
+        assert_eq!(queue.take(), Some(Change::Tools));
+        assert_eq!(queue.take(), None);
     }
 
     /// On a link that others listen on, too. A stream has but one who does.
@@ -228,32 +228,32 @@ mod tests {
             ("b://1", "a://1", false),
         ] {
             assert_eq!(is_part(uri, whole), part, "{uri} {whole}");
-            let inbox = Inbox::new(SubscriptionFilter::new().resource(whole));
+            let queue = ChangeQueue::new(SubscriptionFilter::new().resource(whole));
             let told = told(
                 ResourceUpdatedParams::METHOD,
                 &format!(r#"{{"uri":"{uri}"}}"#),
             );
-            inbox.put(&told);
-            assert_eq!(inbox.take().is_some(), part, "{uri} {whole}");
-            inbox.put_own(&told);
-            assert!(inbox.take().is_some(), "{uri} {whole}");
+            queue.put(&told);
+            assert_eq!(queue.take().is_some(), part, "{uri} {whole}");
+            queue.put_own(&told);
+            assert!(queue.take().is_some(), "{uri} {whole}");
         }
     }
 
     #[test]
     fn a_server_that_tells_too_much_is_told_of_as_lag() {
-        let inbox = Inbox::new(SubscriptionFilter::new().resource("a:"));
+        let queue = ChangeQueue::new(SubscriptionFilter::new().resource("a:"));
         for uri in 0..1000 {
-            inbox.put(&updated(uri));
+            queue.put(&updated(uri));
         }
-        inbox.put(&told(ResourceUpdatedParams::METHOD, r#"{"uri":"b:1"}"#));
+        queue.put(&told(ResourceUpdatedParams::METHOD, r#"{"uri":"b:1"}"#));
         // Whoever is always a little behind is told first.
         let missed = 1000 - WAITING as u64;
-        assert_eq!(inbox.take(), Some(Change::Lagged { missed }));
+        assert_eq!(queue.take(), Some(Change::Lagged { missed }));
         for uri in 0..WAITING {
             let uri = format!("a:{uri}");
-            assert_eq!(inbox.take(), Some(Change::Updated { uri }));
+            assert_eq!(queue.take(), Some(Change::Updated { uri }));
         }
-        assert_eq!(inbox.take(), None);
+        assert_eq!(queue.take(), None);
     }
 }
