@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call::Route;
 use crate::driver::{Handling, Link};
 #[cfg(feature = "server")]
-use crate::server::{Rounds, Service, Standing};
+use crate::server::{LegacySession, Rounds, Service};
 use crate::sync::{Mutex, MutexGuard};
 use crate::{Call, Principal};
 
@@ -295,8 +295,8 @@ impl Context {
 
     /// What the client of this legacy link has said once and for all.
     #[cfg(feature = "server")]
-    pub(crate) fn standing(&self) -> Option<Arc<Standing>> {
-        self.service()?.standing(&self.inner.link)
+    pub(crate) fn legacy_session(&self) -> Option<Arc<LegacySession>> {
+        self.service()?.legacy_session(&self.inner.link)
     }
 
     /// What this request asks, where it may.

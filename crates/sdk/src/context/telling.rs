@@ -113,8 +113,8 @@ impl Context {
         match self.era() {
             #[cfg(feature = "server")]
             Era::Legacy => self
-                .standing()
-                .is_none_or(|standing| level >= standing.level()),
+                .legacy_session()
+                .is_none_or(|session| level >= session.level()),
             #[cfg(not(feature = "server"))]
             Era::Legacy => true,
             Era::Modern => {

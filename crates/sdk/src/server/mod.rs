@@ -1,33 +1,13 @@
 //! A server: what it offers, and where it serves it.
 
-mod arguments;
-mod blocking;
-mod books;
-mod caching;
-mod catalogue;
 mod changes;
-mod completion;
-mod failure;
+mod connections;
+mod input_required;
 mod layer;
-mod listen;
-mod mailbox;
-#[cfg(feature = "macros")]
-mod produced;
-mod prompts;
+mod offers;
 mod reply;
-mod resources;
-mod rounds;
 mod service;
 mod serving;
-mod standing;
-mod steps;
-#[cfg(feature = "validate")]
-mod strict;
-mod strings;
-mod tool_error;
-#[cfg(feature = "validate")]
-mod tool_schemas;
-mod tools;
 
 use std::sync::Arc;
 
@@ -44,34 +24,28 @@ use crate::driver::{
     Answer, App, BoxFuture, Ends, Link, Notified, Payload, Surroundings, launch, pass_on,
 };
 
-pub use books::Books;
+pub(crate) use changes::LegacySession;
+pub use connections::Books;
 #[cfg(feature = "http")]
-pub(crate) use books::{Entry, Unentered};
-pub use caching::{CacheHint, Caching};
-pub use completion::Typed;
-pub use failure::Failure;
-pub use layer::{Next, ServerLayer};
-pub use prompts::{IntoPrompt, Prompt, Prompts};
-pub use reply::{IntoToolResult, Json};
-pub use resources::{
-    BadTemplate, Contents, IntoContents, Resource, ResourceTemplate, Resources, UriTemplate,
-};
+pub(crate) use connections::{Entry, Unentered};
 #[cfg(not(feature = "sealed"))]
-use rounds::RequestState;
-pub(crate) use rounds::Rounds;
+use input_required::RequestState;
+pub(crate) use input_required::Rounds;
+pub use input_required::{Question, Questions, Round, Step};
 #[cfg(feature = "sealed")]
-pub use rounds::{RequestState, StateKey};
+pub use input_required::{RequestState, StateKey};
+pub use layer::{Next, ServerLayer};
+pub use offers::{
+    BadTemplate, CacheHint, Caching, Contents, Failure, IntoContents, IntoPrompt, Prompt, Prompts,
+    Resource, ResourceTemplate, Resources, Tool, ToolError, Tools, Typed, UriTemplate,
+};
+#[cfg(feature = "macros")]
+pub use offers::{Produced, Structured, ViaContent, ViaResult, ViaStructured};
+pub use reply::{IntoToolResult, Json};
 pub(crate) use service::Service;
 pub use serving::Serving;
-pub(crate) use standing::Standing;
-pub use steps::{Question, Questions, Round, Step};
-pub use tool_error::ToolError;
-pub use tools::{Tool, Tools};
 
 use changes::Changes;
-
-#[cfg(feature = "macros")]
-pub use produced::{Produced, Structured, ViaContent, ViaResult, ViaStructured};
 
 /// What a server offers.
 ///

@@ -12,13 +12,13 @@ use belay_protocol::types::{
     error_code, meta_key,
 };
 
-use super::books::Books;
-use super::caching::{CacheHint, Caching};
-use super::changes::Changes;
+use super::changes::{Changes, LegacySession, subscriptions};
+use super::connections::Books;
+use super::input_required::{self, RequestState, Rounds, Run};
+use super::offers::caching::{CacheHint, Caching};
+use super::offers::completion;
 use super::reply::Reply;
-use super::rounds::{self, RequestState, Rounds, Run};
-use super::standing::Standing;
-use super::{Prompts, Resources, Tools, completion, listen};
+use super::{Prompts, Resources, Tools};
 use crate::context::Context;
 use crate::driver::{Answer, Link, Payload};
 
@@ -69,7 +69,7 @@ impl Service {
                 let result = Box::pin(completion::complete(cx, prompts, resources)).await?;
                 self.reply(cx, result, &CacheHint::none())
             }
-            (Listen::METHOD, Era::Modern) => Box::pin(listen::listen(self, cx)).await,
+            (Listen::METHOD, Era::Modern) => Box::pin(subscriptions::listen(self, cx)).await,
             (Subscribe::METHOD, Era::Legacy) if resources.is_offered() => {
                 self.reply(cx, resources.subscribe(cx)?, &CacheHint::none())
             }
@@ -89,14 +89,14 @@ impl Service {
     }
 
     /// What the client of a legacy link has said once and for all.
-    pub(crate) fn standing(&self, link: &Arc<Link>) -> Option<Arc<Standing>> {
-        self.books.standing(link)
+    pub(crate) fn legacy_session(&self, link: &Arc<Link>) -> Option<Arc<LegacySession>> {
+        self.books.legacy_session(link)
     }
 
     /// Runs a handler that may ask its client something.
     async fn in_rounds(&self, cx: &Context, handler: impl Future<Output = Answer>) -> Answer {
         cx.begin_rounds(Rounds::brought_by(cx, &self.state)?);
-        match rounds::run(cx, &self.state, handler).await? {
+        match input_required::run(cx, &self.state, handler).await? {
             Run::Done(answer) => Ok(answer),
             Run::InputRequired(result) => self.reply(cx, *result, &CacheHint::none()),
         }
@@ -140,8 +140,8 @@ impl Service {
 /// Legacy: from which level on a session wants log messages.
 fn set_level(cx: &Context) -> Result<EmptyResult, ErrorObject> {
     let params: SetLevelParams = cx.decode_params()?;
-    if let Some(standing) = cx.standing() {
-        standing.set_level(params.level);
+    if let Some(session) = cx.legacy_session() {
+        session.set_level(params.level);
     }
     Ok(EmptyResult::new())
 }

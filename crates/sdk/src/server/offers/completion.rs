@@ -25,10 +25,12 @@ pub struct Typed {
 
 /// Says what an argument could be.
 #[derive(Clone)]
-pub(super) struct Completer(Arc<dyn Fn(Context, Typed) -> BoxFuture<Completion> + Send + Sync>);
+pub(in crate::server) struct Completer(
+    Arc<dyn Fn(Context, Typed) -> BoxFuture<Completion> + Send + Sync>,
+);
 
 impl Completer {
-    pub(super) fn new<F, Fut, I>(completer: F) -> Self
+    pub(in crate::server) fn new<F, Fut, I>(completer: F) -> Self
     where
         F: Fn(Context, Typed) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = I> + Send + 'static,
@@ -44,19 +46,19 @@ impl Completer {
 
 /// The completers of a prompt or a template, by argument.
 #[derive(Clone, Default)]
-pub(super) struct Completers(BTreeMap<String, Completer>);
+pub(in crate::server) struct Completers(BTreeMap<String, Completer>);
 
 impl Completers {
-    pub(super) fn add(&mut self, argument: impl Into<String>, completer: Completer) {
+    pub(in crate::server) fn add(&mut self, argument: impl Into<String>, completer: Completer) {
         self.0.insert(argument.into(), completer);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::server) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// What an argument could be. Nobody knows of one that has no completer.
-    pub(super) async fn complete(
+    pub(in crate::server) async fn complete(
         &self,
         cx: &Context,
         typed: Typed,
@@ -69,7 +71,7 @@ impl Completers {
 }
 
 /// `completion/complete`.
-pub(super) async fn complete(
+pub(in crate::server) async fn complete(
     cx: &Context,
     prompts: &Prompts,
     resources: &Resources,

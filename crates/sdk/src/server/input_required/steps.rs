@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::reply::IntoToolResult;
-use super::tools::Tool;
 use crate::context::{Context, InputError, Read, agreed, filled_in};
+use crate::server::Tool;
+use crate::server::reply::IntoToolResult;
 use crate::{filled, form_of};
 
 /// What a round begins with: what the one before has left, and what was answered.

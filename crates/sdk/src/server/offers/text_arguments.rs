@@ -10,7 +10,7 @@ use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
 /// Decodes named texts; the problem names the one that does not fit.
-pub(super) fn decode<'a, T: DeserializeOwned>(
+pub(in crate::server) fn decode<'a, T: DeserializeOwned>(
     named: impl IntoIterator<Item = (&'a str, Cow<'a, str>)>,
 ) -> Result<T, String> {
     let pairs: Vec<(&str, Text<'a>)> = named

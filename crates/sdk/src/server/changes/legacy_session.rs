@@ -10,57 +10,67 @@ use belay_protocol::types::{
 };
 use tokio::runtime::Handle;
 
-use super::mailbox::{Full, List, Mailbox, News};
+use super::queue::{Change, ChangeQueue, Full, List};
 use crate::driver::{Link, Peer};
 use crate::sync::Mutex;
 
 /// What the client of one link wants.
-pub(crate) struct Standing {
+pub(crate) struct LegacySession {
     level: Mutex<LoggingLevel>,
-    news: Mailbox,
+    changes: ChangeQueue,
     /// Somebody is telling them.
     telling: AtomicBool,
 }
 
-impl Default for Standing {
+impl Default for LegacySession {
     fn default() -> Self {
         Self {
             // Whoever wants more, or less, says so.
             level: Mutex::new(LoggingLevel::Info),
-            news: Mailbox::for_lists(),
+            changes: ChangeQueue::for_lists(),
             telling: AtomicBool::new(false),
         }
     }
 }
 
-impl Standing {
+impl LegacySession {
     /// From which level on it wants log messages.
     pub(crate) fn level(&self) -> LoggingLevel {
         *self.level.lock()
     }
 
-    pub(super) fn set_level(&self, level: LoggingLevel) {
+    pub(in crate::server) fn set_level(&self, level: LoggingLevel) {
         *self.level.lock() = level;
     }
 
     /// Wants to know of a resource, unless these are too many.
-    pub(super) fn subscribe(&self, uri: &str, most: usize, peer: &Arc<Peer>) -> Result<(), Full> {
-        self.news.subscribe(uri, most, peer)
+    pub(in crate::server) fn subscribe(
+        &self,
+        uri: &str,
+        most: usize,
+        peer: &Arc<Peer>,
+    ) -> Result<(), Full> {
+        self.changes.subscribe(uri, most, peer)
     }
 
-    pub(super) fn unsubscribe(&self, uri: &str) {
-        self.news.unsubscribe(uri);
+    pub(in crate::server) fn unsubscribe(&self, uri: &str) {
+        self.changes.unsubscribe(uri);
     }
 
     /// Tells it, as soon as somebody listens and there is room.
-    pub(super) fn tell(self: &Arc<Self>, link: &Arc<Link>, news: &News, runtime: &Handle) {
-        if self.news.put(news) {
+    pub(in crate::server) fn tell(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        change: &Change,
+        runtime: &Handle,
+    ) {
+        if self.changes.put(change) {
             self.tell_all(link, runtime);
         }
     }
 
     /// Tells what waits. While nobody listens it waits here, where each thing waits once.
-    pub(super) fn tell_all(self: &Arc<Self>, link: &Arc<Link>, runtime: &Handle) {
+    pub(in crate::server) fn tell_all(self: &Arc<Self>, link: &Arc<Link>, runtime: &Handle) {
         if !link.is_heard() || self.telling.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -69,23 +79,23 @@ impl Standing {
         let tell = async move {
             // All of it, so that it is dropped here.
             let mut telling = telling;
-            let standing = telling.0.clone();
+            let session = telling.0.clone();
             loop {
                 while let Some(link) = weak.upgrade().filter(|link| link.is_heard())
-                    && let Some(news) = standing.news.take()
+                    && let Some(change) = session.changes.take()
                 {
-                    let (method, params) = notification(&news);
+                    let (method, params) = notification(&change);
                     if let Err(error) = link.notify(None, method, params.as_ref()).await {
-                        tracing::debug!(%error, method, "news were not told");
+                        tracing::debug!(%error, method, "a change was not told");
                     }
                 }
                 telling.1 = false;
-                standing.telling.store(false, Ordering::SeqCst);
+                session.telling.store(false, Ordering::SeqCst);
                 let heard = weak.upgrade().is_some_and(|link| link.is_heard());
                 // Something may have come between the last look and this.
                 if !heard
-                    || standing.news.is_empty()
-                    || standing.telling.swap(true, Ordering::SeqCst)
+                    || session.changes.is_empty()
+                    || session.telling.swap(true, Ordering::SeqCst)
                 {
                     return;
                 }
@@ -97,7 +107,7 @@ impl Standing {
 }
 
 /// Somebody who tells. If it is dropped before its end, somebody else may.
-struct Telling(Arc<Standing>, bool);
+struct Telling(Arc<LegacySession>, bool);
 
 impl Drop for Telling {
     fn drop(&mut self) {
@@ -107,13 +117,13 @@ impl Drop for Telling {
     }
 }
 
-/// News as they are told.
-pub(super) fn notification(news: &News) -> (&'static str, Option<RawJson>) {
-    match news {
-        News::Listed(List::Tools) => (ToolListChangedParams::METHOD, None),
-        News::Listed(List::Prompts) => (PromptListChangedParams::METHOD, None),
-        News::Listed(List::Resources) => (ResourceListChangedParams::METHOD, None),
-        News::Updated(uri) => {
+/// Change as they are told.
+pub(in crate::server) fn notification(change: &Change) -> (&'static str, Option<RawJson>) {
+    match change {
+        Change::Listed(List::Tools) => (ToolListChangedParams::METHOD, None),
+        Change::Listed(List::Prompts) => (PromptListChangedParams::METHOD, None),
+        Change::Listed(List::Resources) => (ResourceListChangedParams::METHOD, None),
+        Change::Updated(uri) => {
             let params = RawJson::encode(&ResourceUpdatedParams::new(uri.clone()));
             (ResourceUpdatedParams::METHOD, params.ok())
         }

@@ -9,7 +9,7 @@ use belay_protocol::engine::{Ledger, Shutdown};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use super::standing::Standing;
+use super::changes::LegacySession;
 use crate::driver::{Link, Stats};
 use crate::sync::{Mutex, MutexGuard};
 
@@ -50,7 +50,7 @@ struct Open {
     /// Where it is served.
     runtime: Option<Handle>,
     /// What its client wants, if it is a legacy one and somebody asked.
-    standing: Option<Arc<Standing>>,
+    session: Option<Arc<LegacySession>>,
 }
 
 impl Books {
@@ -78,10 +78,10 @@ impl Books {
     }
 
     /// What the client of an open link wants.
-    pub(super) fn standing(&self, link: &Arc<Link>) -> Option<Arc<Standing>> {
+    pub(super) fn legacy_session(&self, link: &Arc<Link>) -> Option<Arc<LegacySession>> {
         let mut links = self.links();
         let open = links.open.get_mut(&address(link))?;
-        Some(open.standing.get_or_insert_default().clone())
+        Some(open.session.get_or_insert_default().clone())
     }
 
     /// Where an open link is served.
@@ -93,15 +93,15 @@ impl Books {
     /// Somebody listens to what is said on a link by itself.
     #[cfg(feature = "http")]
     pub(crate) fn is_heard(&self, link: &Arc<Link>) {
-        let (standing, runtime) = {
+        let (session, runtime) = {
             let links = self.links();
             let Some(open) = links.open.get(&address(link)) else {
                 return;
             };
-            (open.standing.clone(), open.runtime.clone())
+            (open.session.clone(), open.runtime.clone())
         };
-        if let (Some(standing), Some(runtime)) = (standing, runtime) {
-            standing.tell_all(link, &runtime);
+        if let (Some(session), Some(runtime)) = (session, runtime) {
+            session.tell_all(link, &runtime);
         }
     }
 
@@ -126,7 +126,7 @@ impl Books {
             let open = Open {
                 link: link.clone(),
                 runtime: Handle::try_current().ok(),
-                standing: None,
+                session: None,
             };
             links.open.insert(address(link), open);
             drop(unentered);

@@ -11,11 +11,11 @@ use super::Running;
 use super::contents::IntoContents;
 use super::uri_template::UriTemplate;
 use crate::context::Context;
-use crate::server::caching::CacheHint;
-use crate::server::catalogue::Offer;
-use crate::server::completion::{Completer, Completers, Typed};
-use crate::server::failure::Failure;
-use crate::server::strings;
+use crate::server::offers::caching::CacheHint;
+use crate::server::offers::catalogue::Offer;
+use crate::server::offers::completion::{Completer, Completers, Typed};
+use crate::server::offers::failure::Failure;
+use crate::server::offers::text_arguments;
 
 /// Many things that can be read, by one pattern.
 ///
@@ -72,7 +72,7 @@ impl ResourceTemplate {
         let handler: Handler = Arc::new(move |cx, variables| {
             let named = variables.iter();
             let named = named.map(|(name, value)| (name.as_str(), value.as_str().into()));
-            match strings::decode(named) {
+            match text_arguments::decode(named) {
                 Ok(variables) => {
                     let running = handler(cx, variables);
                     Box::pin(async move { running.await.into_contents() })

@@ -20,6 +20,7 @@
 mod digest;
 #[cfg(feature = "sealed")]
 mod seal;
+mod steps;
 #[cfg(not(feature = "sealed"))]
 mod unsealed;
 
@@ -45,6 +46,7 @@ use digest::Digested;
 use seal::Bound;
 #[cfg(feature = "sealed")]
 pub use seal::{RequestState, StateKey};
+pub use steps::{Question, Questions, Round, Step};
 #[cfg(not(feature = "sealed"))]
 pub(super) use unsealed::RequestState;
 #[cfg(not(feature = "sealed"))]

@@ -1,4 +1,4 @@
-//! News that waits to be told: each only once, however often it happens.
+//! Change that waits to be told: each only once, however often it happens.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// What changed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum News {
+pub(in crate::server) enum Change {
     /// A list.
     Listed(List),
     /// A resource.
@@ -20,18 +20,18 @@ pub(super) enum News {
 
 /// The lists that change.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum List {
+pub(in crate::server) enum List {
     Tools,
     Prompts,
     Resources,
 }
 
-/// News for one listener. What waits is there once: it says *that* something changed, so a second
+/// Changes for one listener. What waits is there once: it says *that* something changed, so a second
 /// time would say nothing new. That bounds it by what the listener asked for.
 #[derive(Default)]
-pub(super) struct Mailbox {
+pub(in crate::server) struct ChangeQueue {
     inner: Mutex<Inner>,
-    news: Notify,
+    changed: Notify,
 }
 
 #[derive(Default)]
@@ -41,24 +41,27 @@ struct Inner {
     /// Bytes of the URIs.
     bytes: usize,
     weight: Option<Permit>,
-    waiting: VecDeque<News>,
+    waiting: VecDeque<Change>,
 }
 
 /// Why a resource cannot be subscribed to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Full {
+pub(in crate::server) enum Full {
     /// There are so many already.
     Many,
     /// They are too long, with all that is kept for others.
     Long,
 }
 
-impl Mailbox {
+impl ChangeQueue {
     /// For what a filter names, if there is room for that.
-    pub(super) fn for_filter(filter: &SubscriptionFilter, peer: &Arc<Peer>) -> Result<Self, Full> {
-        let mailbox = Self::default();
+    pub(in crate::server) fn for_filter(
+        filter: &SubscriptionFilter,
+        peer: &Arc<Peer>,
+    ) -> Result<Self, Full> {
+        let queue = Self::default();
         {
-            let mut inner = mailbox.lock();
+            let mut inner = queue.lock();
             let lists = [
                 (filter.tools_list_changed, List::Tools),
                 (filter.prompts_list_changed, List::Prompts),
@@ -70,16 +73,16 @@ impl Mailbox {
             inner.lists = wanted.map(|(_, list)| list).collect();
         }
         for uri in filter.uris() {
-            mailbox.subscribe(uri, usize::MAX, peer)?;
+            queue.subscribe(uri, usize::MAX, peer)?;
         }
-        Ok(mailbox)
+        Ok(queue)
     }
 
     /// For changes of all lists.
-    pub(super) fn for_lists() -> Self {
-        let mailbox = Self::default();
-        mailbox.lock().lists = [List::Tools, List::Prompts, List::Resources].into();
-        mailbox
+    pub(in crate::server) fn for_lists() -> Self {
+        let queue = Self::default();
+        queue.lock().lists = [List::Tools, List::Prompts, List::Resources].into();
+        queue
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -87,7 +90,12 @@ impl Mailbox {
     }
 
     /// Also wants to know of this resource, unless that makes too many, or too much.
-    pub(super) fn subscribe(&self, uri: &str, most: usize, peer: &Arc<Peer>) -> Result<(), Full> {
+    pub(in crate::server) fn subscribe(
+        &self,
+        uri: &str,
+        most: usize,
+        peer: &Arc<Peer>,
+    ) -> Result<(), Full> {
         let mut inner = self.lock();
         if inner.uris.contains(uri) {
             return Ok(());
@@ -105,7 +113,7 @@ impl Mailbox {
         Ok(())
     }
 
-    pub(super) fn unsubscribe(&self, uri: &str) {
+    pub(in crate::server) fn unsubscribe(&self, uri: &str) {
         let mut inner = self.lock();
         if inner.uris.remove(uri) {
             let (before, after) = (inner.bytes, inner.bytes - uri.len());
@@ -116,41 +124,41 @@ impl Mailbox {
         }
         inner
             .waiting
-            .retain(|news| *news != News::Updated(uri.to_owned()));
+            .retain(|change| *change != Change::Updated(uri.to_owned()));
     }
 
     /// Puts something in, if it is wanted and not there. True if it was.
-    pub(super) fn put(&self, news: &News) -> bool {
+    pub(in crate::server) fn put(&self, change: &Change) -> bool {
         let mut inner = self.lock();
-        let wanted = match news {
-            News::Listed(list) => inner.lists.contains(list),
-            News::Updated(uri) => inner.uris.contains(uri),
+        let wanted = match change {
+            Change::Listed(list) => inner.lists.contains(list),
+            Change::Updated(uri) => inner.uris.contains(uri),
         };
-        if !wanted || inner.waiting.contains(news) {
+        if !wanted || inner.waiting.contains(change) {
             return false;
         }
-        inner.waiting.push_back(news.clone());
+        inner.waiting.push_back(change.clone());
         drop(inner);
-        self.news.notify_one();
+        self.changed.notify_one();
         true
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::server) fn is_empty(&self) -> bool {
         self.lock().waiting.is_empty()
     }
 
     /// Takes what waits longest.
-    pub(super) fn take(&self) -> Option<News> {
+    pub(in crate::server) fn take(&self) -> Option<Change> {
         self.lock().waiting.pop_front()
     }
 
     /// The same, or waits for something.
-    pub(super) async fn next(&self) -> News {
+    pub(in crate::server) async fn next(&self) -> Change {
         loop {
-            if let Some(news) = self.take() {
-                return news;
+            if let Some(change) = self.take() {
+                return change;
             }
-            self.news.notified().await;
+            self.changed.notified().await;
         }
     }
 }
@@ -163,41 +171,41 @@ mod tests {
     #[test]
     fn news_wait_once_in_the_order_of_their_first_time() {
         let filter = SubscriptionFilter::new().tools().resource("file:///a");
-        let mailbox = Mailbox::for_filter(&filter, &Pools::new(|_| 0).only_peer()).unwrap();
-        let updated = News::Updated("file:///a".into());
-        for news in [&updated, &News::Listed(List::Tools), &updated] {
-            mailbox.put(news);
+        let queue = ChangeQueue::for_filter(&filter, &Pools::new(|_| 0).only_peer()).unwrap();
+        let updated = Change::Updated("file:///a".into());
+        for change in [&updated, &Change::Listed(List::Tools), &updated] {
+            queue.put(change);
         }
-        assert!(!mailbox.put(&News::Listed(List::Prompts)));
-        assert!(!mailbox.put(&News::Updated("file:///b".into())));
-        assert_eq!(mailbox.take(), Some(updated.clone()));
+        assert!(!queue.put(&Change::Listed(List::Prompts)));
+        assert!(!queue.put(&Change::Updated("file:///b".into())));
+        assert_eq!(queue.take(), Some(updated.clone()));
         // It can change again as soon as it was told.
-        assert!(mailbox.put(&updated));
-        assert_eq!(mailbox.take(), Some(News::Listed(List::Tools)));
-        assert_eq!(mailbox.take(), Some(updated));
-        assert_eq!(mailbox.take(), None);
+        assert!(queue.put(&updated));
+        assert_eq!(queue.take(), Some(Change::Listed(List::Tools)));
+        assert_eq!(queue.take(), Some(updated));
+        assert_eq!(queue.take(), None);
     }
 
     #[test]
     fn bounded_subscriptions_are_counted_and_weighed_and_end() {
-        let mailbox = Mailbox::for_lists();
+        let queue = ChangeQueue::for_lists();
         let peer = Pools::new(|_| 100).only_peer();
-        assert_eq!(mailbox.subscribe("a", 1, &peer), Ok(()));
-        assert_eq!(mailbox.subscribe("a", 1, &peer), Ok(()));
-        assert_eq!(mailbox.subscribe("b", 1, &peer), Err(Full::Many));
-        assert!(mailbox.put(&News::Updated("a".into())));
-        mailbox.unsubscribe("a");
-        assert_eq!(mailbox.take(), None);
-        assert!(!mailbox.put(&News::Updated("a".into())));
+        assert_eq!(queue.subscribe("a", 1, &peer), Ok(()));
+        assert_eq!(queue.subscribe("a", 1, &peer), Ok(()));
+        assert_eq!(queue.subscribe("b", 1, &peer), Err(Full::Many));
+        assert!(queue.put(&Change::Updated("a".into())));
+        queue.unsubscribe("a");
+        assert_eq!(queue.take(), None);
+        assert!(!queue.put(&Change::Updated("a".into())));
 
         let long = "x".repeat(crate::driver::FREE);
-        assert_eq!(mailbox.subscribe(&long, 9, &peer), Ok(()));
+        assert_eq!(queue.subscribe(&long, 9, &peer), Ok(()));
         let longer = "y".repeat(101);
-        assert_eq!(mailbox.subscribe(&longer, 9, &peer), Err(Full::Long));
-        assert!(!mailbox.put(&News::Updated(longer.clone())));
-        mailbox.unsubscribe(&long);
-        assert_eq!(mailbox.subscribe(&longer, 9, &peer), Ok(()));
-        drop(mailbox);
+        assert_eq!(queue.subscribe(&longer, 9, &peer), Err(Full::Long));
+        assert!(!queue.put(&Change::Updated(longer.clone())));
+        queue.unsubscribe(&long);
+        assert_eq!(queue.subscribe(&longer, 9, &peer), Ok(()));
+        drop(queue);
         assert!(
             peer.could_take(Pool::Bytes, 100),
             "all of it was given back"

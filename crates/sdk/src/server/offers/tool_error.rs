@@ -37,7 +37,7 @@ impl<E: std::error::Error> From<E> for ToolError {
 }
 
 /// The message of an error, and those of its causes.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(in crate::server) fn chain(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -57,7 +57,7 @@ impl Failure {
     }
 
     /// As the caller gets it.
-    pub(super) fn into_error(self, era: Era, uri: Option<&str>) -> ErrorObject {
+    pub(in crate::server) fn into_error(self, era: Era, uri: Option<&str>) -> ErrorObject {
         match self.0 {
             Kind::NotFound => not_found(era, uri),
             Kind::Invalid(problem) => ErrorObject::new(error_code::INVALID_PARAMS, problem),
@@ -85,7 +85,7 @@ impl fmt::Display for Failure {
 }
 
 /// No such resource. The eras have a code each.
-pub(super) fn not_found(era: Era, uri: Option<&str>) -> ErrorObject {
+pub(in crate::server) fn not_found(era: Era, uri: Option<&str>) -> ErrorObject {
     let code = match era {
         Era::Legacy => error_code::LEGACY_RESOURCE_NOT_FOUND,
         Era::Modern => error_code::INVALID_PARAMS,

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 /// Whether `A` refuses all that this schema does. False if that cannot be told.
-pub(super) fn refuses_all_that_its_schema_does<A: DeserializeOwned>(
+pub(in crate::server) fn refuses_all_that_its_schema_does<A: DeserializeOwned>(
     schema: &Map<String, Value>,
 ) -> bool {
     let refuses = |text: &str| serde_json::from_str::<A>(text).is_err();
@@ -210,8 +210,8 @@ mod tests {
     use schemars::generate::Contract;
     use serde::Deserialize;
 
-    use super::super::reply::schema_of;
     use super::*;
+    use crate::server::reply::schema_of;
 
     fn is_strict<A: DeserializeOwned + JsonSchema>() -> bool {
         refuses_all_that_its_schema_does::<A>(&schema_of::<A>(Contract::Deserialize))

@@ -19,15 +19,15 @@ use super::arguments::Arguments;
 use super::blocking;
 use super::caching::CacheHint;
 use super::catalogue::{Catalogue, Offer};
-use super::changes::{Changes, List};
-use super::reply::{IntoToolResult, schema_of};
-use super::service::Service;
 #[cfg(feature = "validate")]
 use super::strict;
 #[cfg(feature = "validate")]
 use super::tool_schemas::{NotCalled, ToolSchemas};
 use crate::context::Context;
 use crate::driver::{Answer, BoxFuture, Payload};
+use crate::server::changes::{Changes, List};
+use crate::server::reply::{IntoToolResult, schema_of};
+use crate::server::service::Service;
 #[cfg(feature = "http")]
 use crate::transport::http::mirrored::Mirrored;
 
@@ -331,7 +331,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    pub(super) fn new(changes: &Changes) -> Self {
+    pub(in crate::server) fn new(changes: &Changes) -> Self {
         Self {
             catalogue: Catalogue::new(List::Tools, changes.clone()),
         }
@@ -404,15 +404,15 @@ impl Tools {
         self.catalogue.changed();
     }
 
-    pub(super) fn offer(&self) {
+    pub(in crate::server) fn offer(&self) {
         self.catalogue.offer();
     }
 
-    pub(super) fn is_offered(&self) -> bool {
+    pub(in crate::server) fn is_offered(&self) -> bool {
         self.catalogue.is_offered()
     }
 
-    pub(super) fn list(
+    pub(in crate::server) fn list(
         &self,
         cx: &Context,
         page_size: Option<usize>,
@@ -424,7 +424,7 @@ impl Tools {
         Ok(result)
     }
 
-    pub(super) async fn call(&self, cx: &Context) -> Answer {
+    pub(in crate::server) async fn call(&self, cx: &Context) -> Answer {
         let (tool, arguments) = self.called(cx)?;
         tool.call(cx, arguments).await
     }

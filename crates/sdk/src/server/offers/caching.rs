@@ -32,16 +32,20 @@ impl CacheHint {
         Self::new(span, CacheScope::Private)
     }
 
-    pub(super) fn millis(&self) -> u64 {
+    pub(in crate::server) fn millis(&self) -> u64 {
         self.span.as_millis().try_into().unwrap_or(u64::MAX)
     }
 
-    pub(super) fn scope(&self) -> &CacheScope {
+    pub(in crate::server) fn scope(&self) -> &CacheScope {
         &self.scope
     }
 
     /// Says so in a result that does not.
-    pub(super) fn mark(&self, millis: &mut Option<Millis>, scope: &mut Option<CacheScope>) {
+    pub(in crate::server) fn mark(
+        &self,
+        millis: &mut Option<Millis>,
+        scope: &mut Option<CacheScope>,
+    ) {
         if millis.is_none() && scope.is_none() {
             *millis = Some(self.millis().into());
             *scope = Some(self.scope.clone());

@@ -16,13 +16,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::catalogue::{Catalogue, Offer};
-use super::changes::{Changes, List};
 use super::completion::{Completer, Completers, Typed};
 use super::failure::Failure;
-use super::reply::schema_of;
-use super::strings;
+use super::text_arguments;
 use crate::context::Context;
 use crate::driver::BoxFuture;
+use crate::server::changes::{Changes, List};
+use crate::server::reply::schema_of;
 
 /// Words for a model, which a person chooses and fills in.
 ///
@@ -72,7 +72,7 @@ impl Prompt {
         let handler: Handler = Arc::new(move |cx, given| {
             let named = given.iter();
             let named = named.map(|(name, value)| (name.as_str(), Cow::from(value.as_str())));
-            match strings::decode(named) {
+            match text_arguments::decode(named) {
                 Ok(arguments) => {
                     let running = handler(cx, arguments);
                     Box::pin(async move { running.await.into_prompt() })
@@ -234,7 +234,7 @@ pub struct Prompts {
 }
 
 impl Prompts {
-    pub(super) fn new(changes: &Changes) -> Self {
+    pub(in crate::server) fn new(changes: &Changes) -> Self {
         Self {
             catalogue: Catalogue::new(List::Prompts, changes.clone()),
         }
@@ -265,20 +265,20 @@ impl Prompts {
         self.catalogue.changed();
     }
 
-    pub(super) fn offer(&self) {
+    pub(in crate::server) fn offer(&self) {
         self.catalogue.offer();
     }
 
-    pub(super) fn is_offered(&self) -> bool {
+    pub(in crate::server) fn is_offered(&self) -> bool {
         self.catalogue.is_offered()
     }
 
-    pub(super) fn completes(&self) -> bool {
+    pub(in crate::server) fn completes(&self) -> bool {
         let completes = |prompt: &Arc<Prompt>| (!prompt.completers.is_empty()).then_some(());
         self.catalogue.find(completes).is_some()
     }
 
-    pub(super) fn list(
+    pub(in crate::server) fn list(
         &self,
         cx: &Context,
         page_size: Option<usize>,
@@ -297,7 +297,10 @@ impl Prompts {
         })
     }
 
-    pub(super) async fn get(&self, cx: &Context) -> Result<GetPromptResult, ErrorObject> {
+    pub(in crate::server) async fn get(
+        &self,
+        cx: &Context,
+    ) -> Result<GetPromptResult, ErrorObject> {
         let params: GetPromptParams = cx.decode_params()?;
         let prompt = self.find(&params.name)?;
         let given = params.arguments.unwrap_or_default();
@@ -312,7 +315,7 @@ impl Prompts {
     }
 
     /// What an argument of a prompt could be.
-    pub(super) async fn complete(
+    pub(in crate::server) async fn complete(
         &self,
         cx: &Context,
         name: &str,

@@ -3,20 +3,25 @@
 //! A modern client listens, and is told what it asked for, on the stream it asked on. A legacy client
 //! is told of every list, and of the resources it has subscribed to, by and by.
 
+mod legacy_session;
+mod queue;
+pub(super) mod subscriptions;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use belay_protocol::types::Era;
 
-pub(super) use super::mailbox::{List, News};
-
-use super::books::Books;
-use super::mailbox::Mailbox;
+use super::connections::Books;
 use crate::sync::{Mutex, MutexGuard};
+
+pub(crate) use legacy_session::LegacySession;
+use queue::ChangeQueue;
+pub(super) use queue::{Change, Full, List};
 
 /// Tells everybody who wants to know.
 #[derive(Clone)]
-pub(super) struct Changes {
+pub(in crate::server) struct Changes {
     inner: Arc<Inner>,
 }
 
@@ -27,12 +32,12 @@ struct Inner {
 
 #[derive(Default)]
 struct Listening {
-    mailboxes: HashMap<u64, Arc<Mailbox>>,
+    queues: HashMap<u64, Arc<ChangeQueue>>,
     last: u64,
 }
 
 impl Changes {
-    pub(super) fn new(books: Books) -> Self {
+    pub(in crate::server) fn new(books: Books) -> Self {
         let listening = Mutex::default();
         Self {
             inner: Arc::new(Inner { books, listening }),
@@ -40,44 +45,44 @@ impl Changes {
     }
 
     /// A list is not what it was.
-    pub(super) fn listed(&self, list: List) {
-        self.tell(&News::Listed(list));
+    pub(in crate::server) fn listed(&self, list: List) {
+        self.tell(&Change::Listed(list));
     }
 
     /// A resource is not what it was.
-    pub(super) fn updated(&self, uri: &str) {
-        self.tell(&News::Updated(uri.to_owned()));
+    pub(in crate::server) fn updated(&self, uri: &str) {
+        self.tell(&Change::Updated(uri.to_owned()));
     }
 
-    fn tell(&self, news: &News) {
-        let listening: Vec<Arc<Mailbox>> = self.lock().mailboxes.values().cloned().collect();
-        for mailbox in listening {
-            mailbox.put(news);
+    fn tell(&self, change: &Change) {
+        let listening: Vec<Arc<ChangeQueue>> = self.lock().queues.values().cloned().collect();
+        for queue in listening {
+            queue.put(change);
         }
         let books = &self.inner.books;
         for link in books.open() {
             let legacy = link.version().is_some_and(|it| it.era() == Era::Legacy);
             if legacy
-                && let Some(standing) = books.standing(&link)
+                && let Some(session) = books.legacy_session(&link)
                 && let Some(runtime) = books.runtime(&link)
             {
-                standing.tell(&link, news, &runtime);
+                session.tell(&link, change, &runtime);
             }
         }
     }
 
     /// Somebody listens, until what is given back is dropped.
-    pub(super) fn listen(&self, mailbox: Mailbox) -> Listener {
-        let mailbox = Arc::new(mailbox);
+    pub(in crate::server) fn listen(&self, queue: ChangeQueue) -> Listener {
+        let queue = Arc::new(queue);
         let mut listening = self.lock();
         listening.last += 1;
         let number = listening.last;
-        listening.mailboxes.insert(number, mailbox.clone());
+        listening.queues.insert(number, queue.clone());
         drop(listening);
         Listener {
             changes: self.clone(),
             number,
-            mailbox,
+            queue,
         }
     }
 
@@ -87,14 +92,14 @@ impl Changes {
 }
 
 /// Somebody who listens.
-pub(super) struct Listener {
+pub(in crate::server) struct Listener {
     changes: Changes,
     number: u64,
-    pub(super) mailbox: Arc<Mailbox>,
+    pub(in crate::server) queue: Arc<ChangeQueue>,
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.changes.lock().mailboxes.remove(&self.number);
+        self.changes.lock().queues.remove(&self.number);
     }
 }

@@ -2,7 +2,7 @@
 
 use belay_protocol::types::ResourceContents;
 
-use crate::server::failure::Failure;
+use crate::server::offers::failure::Failure;
 
 /// What a handler of a resource gave.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ const DECODED: usize = 16;
 const MOST_DECODED: usize = 256;
 
 /// The schemas of one tool.
-pub(super) struct ToolSchemas {
+pub(in crate::server) struct ToolSchemas {
     input: Result<Schema, BadSchema>,
     /// The type of the arguments refuses all that the schema does, so nothing is checked twice.
     is_implied: bool,
@@ -22,7 +22,7 @@ pub(super) struct ToolSchemas {
 }
 
 /// Why arguments are not passed on.
-pub(super) enum NotCalled {
+pub(in crate::server) enum NotCalled {
     /// The request is refused.
     Refused(ErrorObject),
     /// The tool answers what is wrong with them, so that the model gets to see it.
@@ -30,7 +30,7 @@ pub(super) enum NotCalled {
 }
 
 impl ToolSchemas {
-    pub(super) fn of(tool: &Description, is_implied: bool) -> Self {
+    pub(in crate::server) fn of(tool: &Description, is_implied: bool) -> Self {
         let output = tool.output_schema.as_ref();
         Self {
             is_implied,
@@ -40,7 +40,7 @@ impl ToolSchemas {
     }
 
     /// Whether a tool may be called with these arguments, in a message of `received_bytes` at most.
-    pub(super) fn check_arguments(
+    pub(in crate::server) fn check_arguments(
         &self,
         tool: &str,
         arguments: &mut Arguments,
@@ -80,7 +80,11 @@ impl ToolSchemas {
 
     /// What is wrong with the structured content of a result. What cannot be found out is not wrong: the
     /// schema is the server's own, and so is the result.
-    pub(super) fn check_result(&self, tool: &str, content: &Value) -> Result<(), String> {
+    pub(in crate::server) fn check_result(
+        &self,
+        tool: &str,
+        content: &Value,
+    ) -> Result<(), String> {
         // One that cannot be used was refused before the tool was called.
         let Some(Ok(schema)) = &self.output else {
             return Ok(());

@@ -21,12 +21,12 @@ pub use uri_template::{BadTemplate, UriTemplate};
 
 use super::caching::CacheHint;
 use super::catalogue::Catalogue;
-use super::changes::{Changes, List};
 use super::completion::Typed;
 use super::failure::{Failure, not_found};
-use super::mailbox::Full;
 use crate::context::Context;
 use crate::driver::BoxFuture;
+use crate::server::changes::Full;
+use crate::server::changes::{Changes, List};
 use template::Variables;
 
 /// A handler that runs.
@@ -45,7 +45,7 @@ pub struct Resources {
 const SUBSCRIPTIONS: usize = 1024;
 
 impl Resources {
-    pub(super) fn new(changes: &Changes) -> Self {
+    pub(in crate::server) fn new(changes: &Changes) -> Self {
         Self {
             single: Catalogue::new(List::Resources, changes.clone()),
             templates: Catalogue::new(List::Resources, changes.clone()),
@@ -93,22 +93,22 @@ impl Resources {
         self.changes.updated(uri);
     }
 
-    pub(super) fn offer(&self) {
+    pub(in crate::server) fn offer(&self) {
         self.single.offer();
     }
 
-    pub(super) fn is_offered(&self) -> bool {
+    pub(in crate::server) fn is_offered(&self) -> bool {
         self.single.is_offered() || self.templates.is_offered()
     }
 
-    pub(super) fn completes(&self) -> bool {
+    pub(in crate::server) fn completes(&self) -> bool {
         let completes = |template: &Arc<ResourceTemplate>| !template.completers.is_empty();
         self.templates
             .find(|template| completes(template).then_some(()))
             .is_some()
     }
 
-    pub(super) fn list(
+    pub(in crate::server) fn list(
         &self,
         cx: &Context,
         page_size: Option<usize>,
@@ -120,7 +120,7 @@ impl Resources {
         Ok(result)
     }
 
-    pub(super) fn list_templates(
+    pub(in crate::server) fn list_templates(
         &self,
         cx: &Context,
         page_size: Option<usize>,
@@ -156,7 +156,10 @@ impl Resources {
         })
     }
 
-    pub(super) async fn read(&self, cx: &Context) -> Result<ReadResourceResult, ErrorObject> {
+    pub(in crate::server) async fn read(
+        &self,
+        cx: &Context,
+    ) -> Result<ReadResourceResult, ErrorObject> {
         let params: ReadResourceParams = cx.decode_params()?;
         let uri = params.uri;
         let reader = self.reader(cx, &uri);
@@ -180,13 +183,13 @@ impl Resources {
     }
 
     /// Legacy: tells a session of changes from now on.
-    pub(super) fn subscribe(&self, cx: &Context) -> Result<EmptyResult, ErrorObject> {
+    pub(in crate::server) fn subscribe(&self, cx: &Context) -> Result<EmptyResult, ErrorObject> {
         let params: SubscribeParams = cx.decode_params()?;
         if !self.knows(&params.uri) {
             return Err(not_found(Era::Legacy, Some(&params.uri)));
         }
-        let standing = cx.standing();
-        let subscribed = standing.map_or(Ok(()), |it| {
+        let session = cx.legacy_session();
+        let subscribed = session.map_or(Ok(()), |it| {
             it.subscribe(&params.uri, SUBSCRIPTIONS, cx.peer())
         });
         subscribed.map_err(|full| {
@@ -200,16 +203,16 @@ impl Resources {
     }
 
     /// Legacy: and not any more.
-    pub(super) fn unsubscribe(&self, cx: &Context) -> Result<EmptyResult, ErrorObject> {
+    pub(in crate::server) fn unsubscribe(&self, cx: &Context) -> Result<EmptyResult, ErrorObject> {
         let params: SubscribeParams = cx.decode_params()?;
-        if let Some(standing) = cx.standing() {
-            standing.unsubscribe(&params.uri);
+        if let Some(session) = cx.legacy_session() {
+            session.unsubscribe(&params.uri);
         }
         Ok(EmptyResult::new())
     }
 
     /// What a variable of a template could be.
-    pub(super) async fn complete(
+    pub(in crate::server) async fn complete(
         &self,
         cx: &Context,
         pattern: &str,

@@ -4,11 +4,11 @@ use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::modern::{AcknowledgedParams, ListenParams, SubscriptionFilter};
 use belay_protocol::types::{Meta, Notification as _, error_code, meta_key};
 
-use super::Service;
-use super::mailbox::Mailbox;
-use super::standing::notification;
+use super::legacy_session::notification;
+use super::queue::ChangeQueue;
 use crate::context::Context;
 use crate::driver::{Answer, FREE, Pool};
+use crate::server::service::Service;
 
 /// One stream may be about so many resources.
 const RESOURCES: usize = 1024;
@@ -18,7 +18,7 @@ const ENVELOPE: usize = 1 << 10;
 
 /// Tells until it is dropped: the caller has gone, or the server shuts down. In that case the engine
 /// has given the last word.
-pub(super) async fn listen(service: &Service, cx: &Context) -> Answer {
+pub(in crate::server) async fn listen(service: &Service, cx: &Context) -> Answer {
     let params: ListenParams = cx.decode_params()?;
     let filter = agreed(service, params.notifications)?;
     let mut meta = Meta::default();
@@ -29,9 +29,9 @@ pub(super) async fn listen(service: &Service, cx: &Context) -> Answer {
         let problem = "overloaded: too much is remembered; send it again later";
         ErrorObject::new(error_code::OVERLOADED, problem)
     };
-    let mailbox = Mailbox::for_filter(&filter, cx.peer()).map_err(|_| overloaded())?;
+    let queue = ChangeQueue::for_filter(&filter, cx.peer()).map_err(|_| overloaded())?;
     // First this, then the word that it is so: what happens in between is not missed.
-    let listener = service.changes.listen(mailbox);
+    let listener = service.changes.listen(queue);
     {
         // Nothing of this is kept while it listens, which may be for ever; the request is.
         let acknowledged = RawJson::encode(&AcknowledgedParams::new(filter)).map_err(internal)?;
@@ -48,8 +48,8 @@ pub(super) async fn listen(service: &Service, cx: &Context) -> Answer {
         cx.say(AcknowledgedParams::METHOD, &tagged).await;
     }
     loop {
-        let news = listener.mailbox.next().await;
-        let (method, params) = notification(&news);
+        let change = listener.queue.next().await;
+        let (method, params) = notification(&change);
         let params = params.unwrap_or(RawJson::empty_object());
         cx.say(method, &params.with_member("_meta", &meta)).await;
     }

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::reply::{IntoToolResult, Json};
+use crate::server::reply::{IntoToolResult, Json};
 
 /// What a method returned, or its type alone.
 #[allow(

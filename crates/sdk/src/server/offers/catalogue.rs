@@ -7,17 +7,17 @@ use std::sync::{Arc, RwLockReadGuard};
 use belay_protocol::jsonrpc::{ErrorObject, Params};
 use belay_protocol::types::{PaginatedParams, error_code};
 
-use super::changes::{Changes, List};
+use crate::server::changes::{Changes, List};
 use crate::sync::RwLock;
 
 /// Something that is offered by a name that nothing else has.
-pub(super) trait Offer: Send + Sync + 'static {
+pub(in crate::server) trait Offer: Send + Sync + 'static {
     /// Its name, or its URI.
     fn key(&self) -> &str;
 }
 
 /// What is offered. It can change while the server runs; whoever wants to know is told.
-pub(super) struct Catalogue<T> {
+pub(in crate::server) struct Catalogue<T> {
     shared: Arc<Shared<T>>,
 }
 
@@ -42,7 +42,7 @@ struct Slot<T> {
 }
 
 impl<T: Offer> Catalogue<T> {
-    pub(super) fn new(list: List, changes: Changes) -> Self {
+    pub(in crate::server) fn new(list: List, changes: Changes) -> Self {
         let items = Items {
             by_place: BTreeMap::new(),
             places: HashMap::new(),
@@ -59,21 +59,21 @@ impl<T: Offer> Catalogue<T> {
     }
 
     /// From now on something of this kind can be asked for.
-    pub(super) fn offer(&self) {
+    pub(in crate::server) fn offer(&self) {
         self.shared.offered.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_offered(&self) -> bool {
+    pub(in crate::server) fn is_offered(&self) -> bool {
         self.shared.offered.load(Ordering::Relaxed)
     }
 
     /// Tells that it is not what it was.
-    pub(super) fn changed(&self) {
+    pub(in crate::server) fn changed(&self) {
         self.shared.changes.listed(self.shared.list);
     }
 
     /// Adds one, or replaces the one of the same name in its place.
-    pub(super) fn add(&self, item: T) {
+    pub(in crate::server) fn add(&self, item: T) {
         self.offer();
         let replaced = self.change(|items| {
             let key = item.key().to_owned();
@@ -91,7 +91,7 @@ impl<T: Offer> Catalogue<T> {
     }
 
     /// Removes one. False if there was none.
-    pub(super) fn remove(&self, key: &str) -> bool {
+    pub(in crate::server) fn remove(&self, key: &str) -> bool {
         let removed = self.change(|items| {
             let place = items.places.remove(key)?;
             Some(items.by_place.remove(&place))
@@ -100,7 +100,7 @@ impl<T: Offer> Catalogue<T> {
     }
 
     /// Takes one out of sight, or back. False if there is none, or nothing changed.
-    pub(super) fn set_enabled(&self, key: &str, enabled: bool) -> bool {
+    pub(in crate::server) fn set_enabled(&self, key: &str, enabled: bool) -> bool {
         let changed = self.change(|items| {
             let place = items.places.get(key)?;
             let slot = items.by_place.get_mut(place)?;
@@ -125,28 +125,28 @@ impl<T: Offer> Catalogue<T> {
     }
 
     /// The one of this name, if it is in sight.
-    pub(super) fn get(&self, key: &str) -> Option<Arc<T>> {
+    pub(in crate::server) fn get(&self, key: &str) -> Option<Arc<T>> {
         let items = self.items();
         let slot = items.by_place.get(items.places.get(key)?)?;
         slot.enabled.then(|| slot.item.clone())
     }
 
     /// The first that is good for something.
-    pub(super) fn find<R>(&self, good: impl FnMut(&Arc<T>) -> Option<R>) -> Option<R> {
+    pub(in crate::server) fn find<R>(&self, good: impl FnMut(&Arc<T>) -> Option<R>) -> Option<R> {
         let items = self.items();
         let enabled = items.by_place.values().filter(|slot| slot.enabled);
         enabled.map(|slot| &slot.item).find_map(good)
     }
 
     /// The names of those in sight.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(in crate::server) fn names(&self) -> Vec<String> {
         let items = self.items();
         let enabled = items.by_place.values().filter(|slot| slot.enabled);
         enabled.map(|slot| slot.item.key().to_owned()).collect()
     }
 
     /// One page, and where the next one begins.
-    pub(super) fn page<D>(
+    pub(in crate::server) fn page<D>(
         &self,
         params: Option<&Params>,
         size: Option<usize>,

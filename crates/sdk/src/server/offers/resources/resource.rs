@@ -9,8 +9,8 @@ use belay_protocol::types::{Annotations, CacheScope, Icon, Resource as Descripti
 use super::Running;
 use super::contents::IntoContents;
 use crate::context::Context;
-use crate::server::caching::CacheHint;
-use crate::server::catalogue::Offer;
+use crate::server::offers::caching::CacheHint;
+use crate::server::offers::catalogue::Offer;
 
 /// Something that can be read.
 ///

@@ -6,26 +6,26 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The arguments of a call.
-pub(super) struct Arguments {
+pub(in crate::server) struct Arguments {
     json: RawJson,
     /// As values, if somebody wanted to see them.
     value: Option<Value>,
 }
 
 impl Arguments {
-    pub(super) fn new(json: RawJson) -> Self {
+    pub(in crate::server) fn new(json: RawJson) -> Self {
         Self { json, value: None }
     }
 
     #[cfg(feature = "validate")]
-    pub(super) fn json(&self) -> &RawJson {
+    pub(in crate::server) fn json(&self) -> &RawJson {
         &self.json
     }
 
     /// The arguments as values. Refused if a name stands in an object twice: whoever looks for it must
     /// find what everybody else finds.
     #[cfg(feature = "validate")]
-    pub(super) fn value(&mut self) -> Result<&Value, String> {
+    pub(in crate::server) fn value(&mut self) -> Result<&Value, String> {
         if self.value.is_none() {
             let unique = serde_json::from_slice(self.json.as_bytes());
             let unique: unique::Value = unique.map_err(|error| without_place(&error))?;
@@ -35,7 +35,7 @@ impl Arguments {
     }
 
     /// What the handler takes; the problem names the argument.
-    pub(super) fn decode<A: DeserializeOwned>(self) -> Result<A, String> {
+    pub(in crate::server) fn decode<A: DeserializeOwned>(self) -> Result<A, String> {
         // A handler without arguments takes `()`, which is no object.
         if self.json.is_empty_object()
             && let Ok(none) = A::deserialize(Value::Null)
@@ -78,7 +78,7 @@ mod unique {
     use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
     use serde_json::{Map, Number};
 
-    pub(super) struct Value(pub(super) serde_json::Value);
+    pub(in crate::server) struct Value(pub(in crate::server) serde_json::Value);
 
     impl<'de> Deserialize<'de> for Value {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

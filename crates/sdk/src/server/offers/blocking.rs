@@ -16,7 +16,7 @@ use crate::driver::{BoxFuture, Presence};
 /// Runs `work` on a thread. The handler counts as existing until the thread is done, whether or not
 /// somebody still waits. There are only so many of these threads: one too many is refused, so that
 /// what cannot be stopped takes nothing from the rest (**bounded**).
-pub(super) fn run(
+pub(in crate::server) fn run(
     cx: Context,
     work: impl FnOnce(Context) -> CallToolResult + Send + 'static,
 ) -> BoxFuture<CallToolResult> {

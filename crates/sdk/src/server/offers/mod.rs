@@ -1,0 +1,31 @@
+//! What a server offers: tools, prompts, resources, and how each is listed, called and completed.
+
+pub(super) mod arguments;
+pub(super) mod blocking;
+pub(super) mod caching;
+pub(super) mod catalogue;
+pub(super) mod completion;
+mod failure;
+#[cfg(feature = "macros")]
+mod macro_support;
+mod prompts;
+mod resources;
+#[cfg(feature = "validate")]
+mod strict;
+mod text_arguments;
+pub(super) mod tool_error;
+#[cfg(feature = "validate")]
+mod tool_schemas;
+mod tools;
+
+pub use caching::{CacheHint, Caching};
+pub use completion::Typed;
+pub use failure::Failure;
+#[cfg(feature = "macros")]
+pub use macro_support::{Produced, Structured, ViaContent, ViaResult, ViaStructured};
+pub use prompts::{IntoPrompt, Prompt, Prompts};
+pub use resources::{
+    BadTemplate, Contents, IntoContents, Resource, ResourceTemplate, Resources, UriTemplate,
+};
+pub use tool_error::ToolError;
+pub use tools::{Tool, Tools};
