@@ -17,7 +17,7 @@ use crate::client::PAGES;
 #[cfg(feature = "http")]
 use crate::sync::{Mutex, MutexGuard};
 #[cfg(feature = "http")]
-use crate::transport::http::mirrored::KnownTools;
+use crate::transport::http::param_headers::KnownTools;
 
 /// The last call of a tool, if its tool may want something in headers. What it wants may be known to
 /// others by the time that the call is refused.

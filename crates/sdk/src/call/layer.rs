@@ -382,7 +382,7 @@ impl Trip {
             progress,
             notice: self.on_notice.clone(),
             #[cfg(all(feature = "client", feature = "http"))]
-            mirrored: self.said.headers(request),
+            param_headers: self.said.headers(request),
         }
     }
 

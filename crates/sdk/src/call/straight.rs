@@ -59,7 +59,7 @@ impl Straight {
         let said = LastCall::of(&outlet.hooks, &ask.method, &ask.params);
         let told = Told {
             #[cfg(feature = "http")]
-            mirrored: said
+            param_headers: said
                 .as_ref()
                 .map_or_else(Vec::new, |said| said.headers().to_vec()),
             ..Told::default()

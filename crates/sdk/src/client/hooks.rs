@@ -18,7 +18,7 @@ use super::outputs::Outputs;
 use crate::Error;
 use crate::call::Outgoing;
 #[cfg(feature = "http")]
-use crate::transport::http::mirrored::KnownTools;
+use crate::transport::http::param_headers::KnownTools;
 
 /// What a client does by itself.
 #[derive(Clone, Default)]

@@ -27,7 +27,7 @@ pub(crate) struct Told {
     pub(crate) notice: Option<OnNotice>,
     /// What its POST says in headers of its arguments.
     #[cfg(all(feature = "http", feature = "client"))]
-    pub(crate) mirrored: Vec<(http::HeaderName, http::HeaderValue)>,
+    pub(crate) param_headers: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
 /// What the headers of a POST say of the call that it carries, so that nobody reads its frame for that.
@@ -36,7 +36,7 @@ pub(crate) struct Posted {
     pub(crate) method: Text,
     /// What it is about, as the header of its name says it.
     pub(crate) name: Option<http::HeaderValue>,
-    pub(crate) mirrored: Vec<(http::HeaderName, http::HeaderValue)>,
+    pub(crate) param_headers: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
 pub(crate) struct Waiter {
@@ -67,7 +67,7 @@ impl Waiter {
         let posted = is_posted.then(|| Posted {
             method: ask.method.clone(),
             name: crate::transport::http::headers::name(&ask.method, &ask.params),
-            mirrored: told.mirrored,
+            param_headers: told.param_headers,
         });
         Arc::new(Self {
             #[cfg(all(feature = "http", feature = "client"))]

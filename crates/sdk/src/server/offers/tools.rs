@@ -29,7 +29,7 @@ use crate::server::changes::{Changes, List};
 use crate::server::reply::{IntoToolResult, schema_of};
 use crate::server::service::Service;
 #[cfg(feature = "http")]
-use crate::transport::http::mirrored::Mirrored;
+use crate::transport::http::param_headers::ParamHeaders;
 
 /// Something a server can do for a client.
 ///
@@ -57,7 +57,7 @@ pub struct Tool {
     running: Option<Arc<Semaphore>>,
     /// Arguments that headers repeat.
     #[cfg(feature = "http")]
-    mirrored: Mirrored,
+    param_headers: ParamHeaders,
     /// Whether the type of its arguments refuses all that a schema does.
     #[cfg(feature = "validate")]
     refuses: fn(&Map<String, Value>) -> bool,
@@ -124,7 +124,7 @@ impl Tool {
             timeout: None,
             running: None,
             #[cfg(feature = "http")]
-            mirrored: Mirrored::default(),
+            param_headers: ParamHeaders::default(),
             #[cfg(feature = "validate")]
             schemas: None,
         }
@@ -348,8 +348,8 @@ impl Tools {
     /// ([`Schema::unsupported_patterns`](crate::Schema::unsupported_patterns)).
     pub fn add(&self, #[allow(unused_mut)] mut tool: Tool) {
         #[cfg(feature = "http")]
-        match Mirrored::of(&tool.description.input_schema) {
-            Ok(mirrored) => tool.mirrored = mirrored,
+        match ParamHeaders::of(&tool.description.input_schema) {
+            Ok(param_headers) => tool.param_headers = param_headers,
             Err(problem) => {
                 let tool = &tool.description.name;
                 tracing::error!(tool, problem, "clients on HTTP will not use this tool");
@@ -377,7 +377,7 @@ impl Tools {
         match self.catalogue.get(&name) {
             Some(tool) => {
                 let arguments = params.field("arguments");
-                tool.mirrored.check(headers, arguments.as_ref())
+                tool.param_headers.check(headers, arguments.as_ref())
             }
             None => Ok(()),
         }

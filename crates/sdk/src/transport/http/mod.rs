@@ -5,6 +5,6 @@ pub(crate) mod client;
 #[cfg(feature = "client")]
 mod executor;
 pub(crate) mod headers;
-pub(crate) mod mirrored;
+pub(crate) mod param_headers;
 #[cfg(feature = "server")]
 pub(crate) mod server;

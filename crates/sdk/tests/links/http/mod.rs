@@ -1,9 +1,9 @@
 //! HTTP, on real sockets.
 
+mod access;
 mod client;
 mod cors;
 mod disconnects;
-mod door;
 mod frames;
 mod giving_up;
 mod idle;
@@ -11,7 +11,7 @@ mod limits;
 mod listens;
 mod malformed;
 mod played;
-mod said;
+mod progress;
 mod sessions;
 mod shares;
 mod stored;

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
 use super::super::executor::Tracked;
-use super::super::mirrored::KnownTools;
+use super::super::param_headers::KnownTools;
 use super::answer;
 use super::post_body::PostBody;
 

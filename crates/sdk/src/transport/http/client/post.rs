@@ -301,7 +301,7 @@ impl Place {
         match waiting.version {
             Some(version) if version.era() == Era::Modern => {
                 modern_headers(headers, version, &posted.method, posted.name.clone());
-                headers.extend(posted.mirrored.iter().cloned());
+                headers.extend(posted.param_headers.iter().cloned());
             }
             version => self.name_session(headers, version),
         }

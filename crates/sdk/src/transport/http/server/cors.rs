@@ -1,7 +1,7 @@
 //! CORS: the headers that a browser needs before a page of another origin may send requests to this
 //! server and read its responses.
 //!
-//! Which origins are allowed is checked in `door.rs`, before anything here is called. The origin is
+//! Which origins are allowed is checked in `access.rs`, before anything here is called. The origin is
 //! repeated as it came and never replaced by `*`, since not every page is allowed. There is no
 //! `Access-Control-Allow-Credentials`: nothing here reads cookies, and a token comes in
 //! `Authorization`, which a page sets by itself.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::door::Names;
+use super::access::Names;
 use super::events::{EventStore, MemoryEvents};
 use super::service::HttpService;
 use super::shared::Shared;

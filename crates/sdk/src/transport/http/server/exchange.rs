@@ -61,7 +61,7 @@ pub(super) async fn serve(
         biased;
         turn = poll_fn(|cx| carried.poll_turn(cx)) => Some(turn),
         () = turning => None,
-        () = shared.patience.wait() => None,
+        () = shared.head_timer.wait() => None,
     };
     let first = match first {
         Some(Turn::Write(waiting)) if is_last(waiting) => {

@@ -13,25 +13,25 @@
 //!   body      what goes back: one message, or events
 //! ```
 
+mod access;
 mod body;
+mod classify;
 mod connection;
 mod cors;
-mod door;
 mod endpoint;
 mod event_stream;
 mod events;
 mod exchange;
 mod listener;
 mod metrics;
-mod patience;
 mod peers;
 mod refusal;
 mod request_body;
-mod said;
 mod service;
 mod session;
 mod sessions;
 mod shared;
+mod shared_timer;
 mod streams;
 #[cfg(feature = "tls")]
 mod tls;

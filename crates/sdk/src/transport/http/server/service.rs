@@ -19,11 +19,11 @@ use tokio::sync::Semaphore;
 
 use super::super::headers;
 use super::body::Body;
+use super::classify::{MessageFacts, PostKind, check_modern, check_version, is_initialize};
 use super::refusal::Refusal;
 use super::request_body::{self, Allowed};
-use super::said::{Kind, Said, check_modern, check_version, is_initialize};
 use super::shared::{Caller, Owner, Shared};
-use super::{cors, door, event_stream, exchange, session};
+use super::{access, cors, event_stream, exchange, session};
 use crate::Principal;
 use crate::driver::{Peer, Pool};
 
@@ -170,7 +170,7 @@ impl HttpService {
         B::Data: Buf,
     {
         let options = &self.shared().options;
-        door::check_headers(&parts.headers, options.headers)?;
+        access::check_headers(&parts.headers, options.headers)?;
         let path = parts.uri.path();
         if cors::is_preflight(parts) {
             let methods = self.methods_at(path).ok_or_else(|| nothing_at(path))?;
@@ -196,7 +196,7 @@ impl HttpService {
             Method::POST => self.post(parts, body, caller).await,
             Method::GET => {
                 self.check_sessions()?;
-                door::check_stream_accept(&parts.headers)?;
+                access::check_stream_accept(&parts.headers)?;
                 let session = self.session(parts)?;
                 session.listen(self.shared(), caller, &parts.headers)
             }
@@ -226,7 +226,7 @@ impl HttpService {
         if parts.method != Method::GET {
             return Err(Refusal::method_not_allowed("GET"));
         }
-        door::check_stream_accept(&parts.headers)?;
+        access::check_stream_accept(&parts.headers)?;
         self.shared().check_open()?;
         event_stream::open(self.shared(), caller)
     }
@@ -254,7 +254,7 @@ impl HttpService {
         B: http_body::Body,
         B::Data: Buf,
     {
-        door::check_content(headers)?;
+        access::check_content(headers)?;
         let shared = self.shared();
         let allowed = Allowed {
             bytes: shared.options.body_bytes,
@@ -310,7 +310,7 @@ impl HttpService {
         B::Data: Buf,
     {
         let (shared, headers) = (self.shared(), &parts.headers);
-        door::check_accept(headers)?;
+        access::check_accept(headers)?;
         let options = &shared.options;
         let body = self.body(caller, headers, body).await?;
         if jsonrpc::is_batch(&body) {
@@ -324,22 +324,22 @@ impl HttpService {
             };
             checked.map_err(|refusal| refusal.about(&request.id))?;
         }
-        let said = Said::by(&message);
-        match Kind::of(headers, &message, &said) {
-            Kind::Modern => {
-                check_modern(shared.tools(), headers, &message, &said)?;
+        let facts = MessageFacts::of(&message);
+        match PostKind::of(headers, &message, &facts) {
+            PostKind::Modern => {
+                check_modern(shared.tools(), headers, &message, &facts)?;
                 let link = shared.modern_link(caller);
                 Ok(exchange::serve(shared, link, Era::Modern, message).await)
             }
-            Kind::Initialize if !options.sessionless => {
+            PostKind::Initialize if !options.sessionless => {
                 check_version(headers)?;
                 session::open(shared, caller, message).await
             }
-            Kind::Session if !options.sessionless => {
+            PostKind::Session if !options.sessionless => {
                 let session = self.session(parts)?;
                 Ok(session.serve(shared, vec![message]).await)
             }
-            Kind::Initialize | Kind::Session | Kind::Alone if options.sessionless => {
+            PostKind::Initialize | PostKind::Session | PostKind::Alone if options.sessionless => {
                 let version = check_version(headers)?;
                 let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
                 let link = match is_initialize(&message) {

@@ -117,7 +117,7 @@ impl Session {
         let first = tokio::select! {
             biased;
             turn = poll_fn(|cx| carried.poll_turn(cx)) => Some(turn),
-            () = shared.patience.wait() => None,
+            () = shared.head_timer.wait() => None,
         };
         let first = match first {
             Some(Turn::Write(waiting)) if one && is_last(waiting) => {

@@ -14,10 +14,10 @@ use tokio_util::task::TaskTracker;
 use super::endpoint::Options;
 use super::event_stream::EventStreams;
 use super::events::EventStore;
-use super::patience::Patience;
 use super::peers::Peers;
 use super::refusal::Refusal;
 use super::sessions::Sessions;
+use super::shared_timer::SharedTimer;
 use crate::Principal;
 use crate::driver::{App, Link, Peer, Pool, Pools, Surroundings};
 use crate::server::{Books, Server, Tools};
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     pub(super) event_streams: EventStreams,
     pub(super) tasks: TaskTracker,
     /// When an answer becomes a stream.
-    pub(super) patience: Arc<Patience>,
+    pub(super) head_timer: Arc<SharedTimer>,
     /// Who takes what.
     pub(super) peers: Peers,
     /// What engines are told, made once.
@@ -72,7 +72,7 @@ impl Shared {
             Pool::Requests | Pool::Connections => options.connections,
         });
         Arc::new(Self {
-            patience: Patience::new(options.head_after, tasks.clone()),
+            head_timer: SharedTimer::new(options.head_after, tasks.clone()),
             peers: Peers::new(pools, options.proxies.clone()),
             tasks,
             app: server.app(),

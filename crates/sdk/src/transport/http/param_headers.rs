@@ -17,7 +17,7 @@ const ANNOTATION: &str = "x-mcp-header";
 
 /// The arguments of one tool that headers repeat.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Mirrored(Vec<Mirror>);
+pub(crate) struct ParamHeaders(Vec<ParamHeader>);
 
 /// A tool has at most so many of them, as a request has of headers.
 const MOST: usize = 64;
@@ -26,7 +26,7 @@ const MOST: usize = 64;
 const MOST_TOOLS: usize = 10_000;
 
 #[derive(Clone, PartialEq, Debug)]
-struct Mirror {
+struct ParamHeader {
     /// Where the argument is.
     path: Vec<String>,
     header: HeaderName,
@@ -40,12 +40,12 @@ enum Kind {
     Boolean,
 }
 
-impl Mirrored {
+impl ParamHeaders {
     /// What a schema says. The problem is one with the whole tool.
     pub(crate) fn of(schema: &Map<String, Value>) -> Result<Self, String> {
-        let mut mirrored = Self::default();
-        mirrored.look(schema, &mut Vec::new(), true)?;
-        Ok(mirrored)
+        let mut param_headers = Self::default();
+        param_headers.look(schema, &mut Vec::new(), true)?;
+        Ok(param_headers)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -133,7 +133,7 @@ impl Mirrored {
             return Err(format!("`{argument}`: only {kinds} can stand in a header"));
         };
         let path = path.to_vec();
-        self.0.push(Mirror { path, header, kind });
+        self.0.push(ParamHeader { path, header, kind });
         Ok(())
     }
 
@@ -219,7 +219,7 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
     whole.filter(|whole| (-MOST..=MOST).contains(whole))
 }
 
-impl Mirror {
+impl ParamHeader {
     /// The argument, if it is there: as whoever decodes the arguments finds it.
     fn value(&self, arguments: &Value) -> Option<Value> {
         let mut value = arguments;
@@ -257,15 +257,15 @@ impl Mirror {
 
 /// What a client has learnt of the tools of a server.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct KnownTools(Arc<RwLock<HashMap<String, Arc<Mirrored>>>>);
+pub(crate) struct KnownTools(Arc<RwLock<HashMap<String, Arc<ParamHeaders>>>>);
 
 impl KnownTools {
     /// Takes in a tool. False if it must not be used.
     pub(crate) fn learn(&self, name: &str, schema: &Map<String, Value>) -> bool {
-        let mirrored = Mirrored::of(schema);
+        let param_headers = ParamHeaders::of(schema);
         let mut known = self.0.write();
-        match mirrored {
-            Ok(mirrored) if mirrored.is_empty() => {
+        match param_headers {
+            Ok(param_headers) if param_headers.is_empty() => {
                 known.remove(name);
                 true
             }
@@ -273,8 +273,8 @@ impl KnownTools {
                 tracing::warn!(tool = name, "a tool was left out: these are too many");
                 false
             }
-            Ok(mirrored) => {
-                known.insert(name.to_owned(), Arc::new(mirrored));
+            Ok(param_headers) => {
+                known.insert(name.to_owned(), Arc::new(param_headers));
                 true
             }
             Err(problem) => {
@@ -298,9 +298,11 @@ impl KnownTools {
         let [name, arguments] = params.fields(["name", "arguments"]);
         let name = name.as_ref().and_then(RawJson::as_text);
         let known = self.0.read();
-        let mirrored = name.and_then(|name| known.get(&*name).cloned());
+        let param_headers = name.and_then(|name| known.get(&*name).cloned());
         drop(known);
-        mirrored.map_or_else(Vec::new, |mirrored| mirrored.headers(arguments.as_ref()))
+        param_headers.map_or_else(Vec::new, |param_headers| {
+            param_headers.headers(arguments.as_ref())
+        })
     }
 }
 
@@ -310,8 +312,8 @@ mod tests {
 
     use super::*;
 
-    fn read(schema: Value) -> Result<Mirrored, String> {
-        Mirrored::of(schema.as_object().unwrap())
+    fn read(schema: Value) -> Result<ParamHeaders, String> {
+        ParamHeaders::of(schema.as_object().unwrap())
     }
 
     fn field(annotated: Value) -> Value {
@@ -409,7 +411,7 @@ mod tests {
         assert!(read(json!({ "properties": { "x-mcp-header": { "type": "string" } } })).is_ok());
     }
 
-    fn tool() -> Mirrored {
+    fn tool() -> ParamHeaders {
         read(json!({ "properties": {
             "region": { "type": "string", "x-mcp-header": "Region" },
             "in": { "type": "object", "properties": {

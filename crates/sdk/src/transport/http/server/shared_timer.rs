@@ -15,7 +15,7 @@ use crate::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-pub(super) struct Patience {
+pub(super) struct SharedTimer {
     span: Duration,
     tasks: TaskTracker,
     line: Mutex<Line>,
@@ -37,7 +37,7 @@ struct State {
     waker: Option<Waker>,
 }
 
-impl Patience {
+impl SharedTimer {
     pub(super) fn new(span: Duration, tasks: TaskTracker) -> Arc<Self> {
         Arc::new(Self {
             span,
@@ -51,13 +51,13 @@ impl Patience {
     }
 
     /// Waits, from now on.
-    pub(super) fn wait(self: &Arc<Self>) -> Waiting {
+    pub(super) fn wait(self: &Arc<Self>) -> Sleep {
         let over = self.span.is_zero();
         let waker = None;
         let slot = Arc::new(Slot::new(State { over, waker }));
         // What is too far away to be told will not come.
         let Some(due) = Instant::now().checked_add(self.span).filter(|_| !over) else {
-            return Waiting(slot);
+            return Sleep(slot);
         };
         let unwatched = {
             let mut line = self.line();
@@ -68,7 +68,7 @@ impl Patience {
             let watching = Watching(Some(self.clone()));
             self.tasks.spawn(async move { watching.watch().await });
         }
-        Waiting(slot)
+        Sleep(slot)
     }
 
     /// When the first who still waits is due. Those who are due now are woken.
@@ -96,12 +96,12 @@ impl Patience {
 
 /// Looks after those who wait. If its runtime ends before they do, the next who comes finds somebody
 /// else to look after them.
-struct Watching(Option<Arc<Patience>>);
+struct Watching(Option<Arc<SharedTimer>>);
 
 impl Watching {
     /// Sleeps until the first of them is due, as long as there are any.
     async fn watch(mut self) {
-        while let Some(due) = self.0.as_ref().and_then(|patience| patience.first()) {
+        while let Some(due) = self.0.as_ref().and_then(|head_timer| head_timer.first()) {
             tokio::time::sleep_until(due).await;
         }
         // Nobody waits, and whoever comes next begins anew.
@@ -111,16 +111,16 @@ impl Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        if let Some(patience) = self.0.take() {
-            patience.line().is_watched = false;
+        if let Some(head_timer) = self.0.take() {
+            head_timer.line().is_watched = false;
         }
     }
 }
 
 /// Ready when patience is over.
-pub(super) struct Waiting(Arc<Slot>);
+pub(super) struct Sleep(Arc<Slot>);
 
-impl Future for Waiting {
+impl Future for Sleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -147,12 +147,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_is_woken_when_it_is_due_and_those_who_left_are_forgotten() {
         let tasks = TaskTracker::new();
-        let patience = Patience::new(Duration::from_millis(250), tasks.clone());
+        let head_timer = SharedTimer::new(Duration::from_millis(250), tasks.clone());
         let start = Instant::now();
-        let first = patience.wait();
+        let first = head_timer.wait();
         tokio::time::advance(Duration::from_millis(100)).await;
-        let left = patience.wait();
-        let second = patience.wait();
+        let left = head_timer.wait();
+        let second = head_timer.wait();
         drop(left);
         first.await;
         assert_eq!(start.elapsed(), Duration::from_millis(250));
@@ -161,16 +161,16 @@ mod tests {
         tasks.close();
         tasks.wait().await;
         assert!(
-            patience.line().waiting.is_empty(),
+            head_timer.line().waiting.is_empty(),
             "nobody is watched for nothing"
         );
-        patience.wait().await;
+        head_timer.wait().await;
         assert_eq!(start.elapsed(), Duration::from_millis(600));
     }
 
     #[tokio::test]
     async fn no_patience_is_no_wait() {
-        let patience = Patience::new(Duration::ZERO, TaskTracker::new());
-        patience.wait().await;
+        let head_timer = SharedTimer::new(Duration::ZERO, TaskTracker::new());
+        head_timer.wait().await;
     }
 }

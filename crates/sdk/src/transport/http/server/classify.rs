@@ -11,7 +11,7 @@ use super::refusal::Refusal;
 use crate::server::Tools;
 
 /// What decides who serves a message.
-pub(super) enum Kind {
+pub(super) enum PostKind {
     /// It says so itself, or its header does.
     Modern,
     /// It opens a session.
@@ -22,22 +22,22 @@ pub(super) enum Kind {
     Alone,
 }
 
-impl Kind {
+impl PostKind {
     pub(super) fn of(
         headers: &HeaderMap,
         message: &Result<Message, DecodeError>,
-        said: &Said,
+        facts: &MessageFacts,
     ) -> Self {
-        if said.version.is_some() {
+        if facts.version.is_some() {
             return Self::Modern;
         }
-        if headers.contains_key(headers::SESSION_ID) && !says_modern(headers) {
+        if headers.contains_key(headers::SESSION_ID) && !has_modern_version(headers) {
             return Self::Session;
         }
         if is_initialize(message) {
             return Self::Initialize;
         }
-        match says_modern(headers) {
+        match has_modern_version(headers) {
             true => Self::Modern,
             false => Self::Alone,
         }
@@ -50,15 +50,15 @@ pub(super) fn is_initialize(message: &Result<Message, DecodeError>) -> bool {
 
 /// What a request says of itself, that its headers may have to say, too.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct MessageFacts {
     /// The revision that it names in its `_meta`.
     version: Option<RawJson>,
     /// The tool, prompt or resource it is about.
     name: Option<RawJson>,
 }
 
-impl Said {
-    pub(super) fn by(message: &Result<Message, DecodeError>) -> Self {
+impl MessageFacts {
+    pub(super) fn of(message: &Result<Message, DecodeError>) -> Self {
         let Ok(Message::Request(request)) = message else {
             return Self::default();
         };
@@ -80,7 +80,7 @@ impl Said {
 }
 
 /// Whether the header names a revision that is not a legacy one.
-fn says_modern(headers: &HeaderMap) -> bool {
+fn has_modern_version(headers: &HeaderMap) -> bool {
     let Ok(Some(version)) = single(headers, &headers::PROTOCOL_VERSION) else {
         return false;
     };
@@ -109,7 +109,7 @@ pub(super) fn check_modern(
     tools: &Tools,
     headers: &HeaderMap,
     message: &Result<Message, DecodeError>,
-    said: &Said,
+    facts: &MessageFacts,
 ) -> Result<(), Refusal> {
     let Ok(Message::Request(request)) = message else {
         return Ok(());
@@ -129,14 +129,14 @@ pub(super) fn check_modern(
         Err(Refusal::mismatch(&request.id, problem))
     };
     // Without its own word in the body, the engine says what is missing.
-    let Some(version) = &said.version else {
+    let Some(version) = &facts.version else {
         return Ok(());
     };
     if let Some(version) = version.as_text() {
         check(&headers::PROTOCOL_VERSION, "MCP-Protocol-Version", &version)?;
     }
     check(&headers::METHOD, "Mcp-Method", &request.method)?;
-    if let Some(name) = said.name.as_ref().and_then(RawJson::as_text) {
+    if let Some(name) = facts.name.as_ref().and_then(RawJson::as_text) {
         check(&headers::NAME, "Mcp-Name", &name)?;
     }
     if request.method == *CallTool::METHOD {
