@@ -125,7 +125,7 @@ async fn logging(cx: Context, (): ()) -> String {
 }
 
 async fn reconnection(cx: Context, (): ()) -> String {
-    cx.let_go(Duration::from_millis(500));
+    cx.close_sse_stream(Duration::from_millis(500));
     pause().await;
     "Done".to_owned()
 }

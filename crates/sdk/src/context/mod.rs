@@ -133,10 +133,10 @@ impl Context {
     /// after a while. For what takes long, where open connections are dear. On Streamable HTTP of
     /// 2025-11-25 only; elsewhere nothing happens.
     #[cfg(feature = "server")]
-    pub fn let_go(&self, again: Duration) {
+    pub fn close_sse_stream(&self, again: Duration) {
         let incoming = &self.inner.incoming;
         if incoming.version.greets_streams() {
-            self.inner.link.let_go(incoming.exchange, again);
+            self.inner.link.close_stream(incoming.exchange, again);
         }
     }
 

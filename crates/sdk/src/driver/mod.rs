@@ -8,8 +8,8 @@
 //! All tasks are spawned through one tracker. The engine decides when a handler stops; here its
 //! token is fired and its future dropped.
 
-mod carried;
 mod dispatch;
+mod exchange_handle;
 mod handlers;
 mod io;
 mod output;
@@ -37,9 +37,9 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use carried::Carried;
+pub(crate) use exchange_handle::ExchangeHandle;
 #[cfg(all(feature = "http", feature = "server"))]
-pub(crate) use carried::Last;
+pub(crate) use exchange_handle::Last;
 pub use handlers::LayerFuture;
 #[cfg(feature = "server")]
 pub(crate) use handlers::Presence;
@@ -48,8 +48,8 @@ pub(crate) use handlers::{
 };
 pub use io::Passed;
 pub(crate) use io::Tap;
-pub(crate) use ports::Turn;
-pub(crate) use run::{Driven, Ends, Process, Until, launch, turn, turn_with};
+pub(crate) use ports::ExchangeStep;
+pub(crate) use run::{Driven, Ends, Process, Until, drive_exchanges, drive_exchanges_with, launch};
 #[cfg(feature = "server")]
 pub(crate) use shares::FREE;
 pub(crate) use shares::{Peer, Permit, Pool, Pools};
@@ -66,7 +66,7 @@ use runner::Work;
 pub(crate) const LINK: ExchangeId = ExchangeId::LINK;
 
 /// Begins to carry an exchange that is ours to open.
-pub(crate) type Opener = Box<dyn Fn(Carried) + Send + Sync>;
+pub(crate) type Opener = Box<dyn Fn(ExchangeHandle) + Send + Sync>;
 
 /// Why a call was cancelled, if that was said.
 pub(crate) type Reason = Option<String>;
@@ -276,7 +276,7 @@ impl Link {
             let opened = match self.opener() {
                 // What was said before goes out before.
                 Some(open) if state.unopened.len() == 1 => {
-                    state.open_last(self).map(|carried| (open, carried))
+                    state.open_last(self).map(|handle| (open, handle))
                 }
                 _ => None,
             };
@@ -284,8 +284,8 @@ impl Link {
             (id, opened, routed)
         };
         self.wake(routed);
-        if let Some((open, carried)) = opened {
-            open(carried);
+        if let Some((open, handle)) = opened {
+            open(handle);
         }
         Ok(id)
     }

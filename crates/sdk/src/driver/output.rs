@@ -184,7 +184,7 @@ impl State {
 
 fn no_room_for_answer(bytes: usize) -> ErrorObject {
     let problem = format!(
-        "the request was carried out, but its answer of {bytes} bytes was dropped: it is too much, \
+        "the request was handle out, but its answer of {bytes} bytes was dropped: it is too much, \
          with all that waits to be read and is worked on (`kept_bytes`)"
     );
     // Not the code of an overload, after which a request can be sent again: this one has run.

@@ -14,7 +14,7 @@ use bytes::Bytes;
 #[cfg(all(feature = "http", feature = "server"))]
 use super::App;
 use super::shares::FREE;
-use super::{Carried, Engine, Link, Pool, State, fenced};
+use super::{Engine, ExchangeHandle, Link, Pool, State, fenced};
 
 /// One open exchange.
 #[derive(Default)]
@@ -24,17 +24,17 @@ pub(super) struct Port {
     carrier: Option<Over>,
     waker: Option<Waker>,
     /// Its carrier is to end the stream for now, and say when to ask for it again.
-    pub(super) let_go: Option<Duration>,
+    pub(super) close_stream: Option<Duration>,
     /// It is ours to open, and waits for somebody to do so.
     unopened: bool,
 }
 
 /// How an exchange is over for its carrier, which holds the same. It is set once, under the link's lock.
-pub(super) type Over = Arc<OnceLock<Turn>>;
+pub(super) type Over = Arc<OnceLock<ExchangeStep>>;
 
 /// What there is to do on an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Turn {
+pub(crate) enum ExchangeStep {
     /// There is something to write.
     Write(Waiting),
     /// It is over.
@@ -42,7 +42,7 @@ pub(crate) enum Turn {
     /// Somebody else carries it now.
     Replaced,
     /// The stream ends for now, to be asked for again after a while.
-    LetGo(Duration),
+    CloseStream(Duration),
 }
 
 impl Port {
@@ -58,7 +58,7 @@ impl Port {
     }
 
     /// It is over for its carrier, who is to be woken outside the lock.
-    fn end(&mut self, how: Turn) -> Option<Waker> {
+    fn end(&mut self, how: ExchangeStep) -> Option<Waker> {
         if let Some(carrier) = self.carrier.take() {
             let _ = carrier.set(how);
         }
@@ -76,7 +76,7 @@ impl Port {
 impl Drop for Port {
     /// The engine keeps nothing of the exchange any more, and its carrier has said so itself.
     fn drop(&mut self) {
-        self.end(Turn::Over(Closing::Abandoned));
+        self.end(ExchangeStep::Over(Closing::Abandoned));
     }
 }
 
@@ -104,14 +104,14 @@ impl State {
                 Transmit::Write(exchange) => self.notice(exchange),
                 Transmit::Close { mut kept, how, .. } => {
                     any_left |= self.is_post || kept.carrier.is_none();
-                    kept.end(Turn::Over(how))
+                    kept.end(ExchangeStep::Over(how))
                 }
             });
         }
         let is_closed = self.engine.is_closed();
         // The GET stream and a pipe have no end of their own.
         if is_closed && let Some(port) = self.engine.exchange_mut(ExchangeId::LINK) {
-            woken(port.end(Turn::Over(Closing::Finished)));
+            woken(port.end(ExchangeStep::Over(Closing::Finished)));
         }
         self.weigh_output();
         Routed {
@@ -142,12 +142,12 @@ impl State {
     }
 
     /// The exchange that is to be opened and was asked for last, unless nobody waits for it any more.
-    pub(super) fn open_last(&mut self, link: &Arc<Link>) -> Option<Carried> {
+    pub(super) fn open_last(&mut self, link: &Arc<Link>) -> Option<ExchangeHandle> {
         let exchange = self.unopened.pop()?;
         let port = self.engine.exchange_mut(exchange)?;
         std::mem::take(&mut port.unopened).then(|| {
             let (over, _) = self.carry(exchange);
-            Carried::new(link, exchange, over)
+            ExchangeHandle::new(link, exchange, over)
         })
     }
 
@@ -157,8 +157,8 @@ impl State {
         let closed = exchange == ExchangeId::LINK && self.engine.is_closed();
         let before = match self.engine.exchange_mut(exchange) {
             Some(port) if !closed => {
-                let before = port.end(Turn::Replaced);
-                (port.carrier, port.let_go) = (Some(over.clone()), None);
+                let before = port.end(ExchangeStep::Replaced);
+                (port.carrier, port.close_stream) = (Some(over.clone()), None);
                 before
             }
             known => {
@@ -166,7 +166,7 @@ impl State {
                     true => Closing::Finished,
                     false => Closing::Abandoned,
                 };
-                let _ = over.set(Turn::Over(how));
+                let _ = over.set(ExchangeStep::Over(how));
                 None
             }
         };
@@ -176,13 +176,13 @@ impl State {
 
 impl Link {
     /// The peer has opened an exchange.
-    pub(crate) fn exchange_opened(self: &Arc<Self>) -> Carried {
+    pub(crate) fn exchange_opened(self: &Arc<Self>) -> ExchangeHandle {
         let (exchange, over) = {
             let mut state = self.lock();
             let exchange = state.engine.handle_exchange_opened();
             (exchange, state.carry(exchange).0)
         };
-        Carried::new(self, exchange, over)
+        ExchangeHandle::new(self, exchange, over)
     }
 
     /// The peer has opened an exchange, and said all that it will on it: this message. If it is a
@@ -192,9 +192,9 @@ impl Link {
         self: &Arc<Self>,
         app: &Arc<dyn App>,
         message: Result<Message, DecodeError>,
-    ) -> Carried {
+    ) -> ExchangeHandle {
         let _ = self.app.get_or_init(|| Arc::downgrade(app));
-        let (carried, started, routed) = {
+        let (handle, started, routed) = {
             let mut state = self.lock();
             let (state, now) = (&mut *state, self.now());
             let exchange = state.engine.handle_exchange_opened();
@@ -208,27 +208,31 @@ impl Link {
                 false => None,
             };
             let started = request.and_then(|request| state.admit(self, now, request));
-            (Carried::new(self, exchange, over), started, state.route())
+            (
+                ExchangeHandle::new(self, exchange, over),
+                started,
+                state.route(),
+            )
         };
         self.wake(routed);
         if let Some(context) = started {
             self.run_here(app, context);
         }
-        carried
+        handle
     }
 
     /// Carries the link's own exchange from now on: its GET stream, or all of a pipe.
-    pub(crate) fn carry_link(self: &Arc<Self>) -> Carried {
+    pub(crate) fn carry_link(self: &Arc<Self>) -> ExchangeHandle {
         let (over, before) = self.lock().carry(ExchangeId::LINK);
         if let Some(before) = before {
             before.wake();
         }
-        Carried::new(self, ExchangeId::LINK, over)
+        ExchangeHandle::new(self, ExchangeId::LINK, over)
     }
 
     /// Carries an exchange from now on that broke, or that somebody else carries; `None` if it is
     /// over. Whoever carried it before is told to go, and takes nothing from it any more.
-    pub(crate) fn resume(self: &Arc<Self>, exchange: ExchangeId) -> Option<Carried> {
+    pub(crate) fn resume(self: &Arc<Self>, exchange: ExchangeId) -> Option<ExchangeHandle> {
         let (over, before) = {
             let mut state = self.lock();
             if !state.engine.is_open(exchange) || state.engine.is_closed() {
@@ -239,13 +243,13 @@ impl Link {
         if let Some(before) = before {
             before.wake();
         }
-        Some(Carried::new(self, exchange, over))
+        Some(ExchangeHandle::new(self, exchange, over))
     }
 
     /// Opens exchanges that are ours to open: those of calls at once, and all others at
     /// [`Link::open_exchanges`].
     #[cfg(all(feature = "http", feature = "client"))]
-    pub(crate) fn set_opener(&self, open: impl Fn(Carried) + Send + Sync + 'static) {
+    pub(crate) fn set_opener(&self, open: impl Fn(ExchangeHandle) + Send + Sync + 'static) {
         let _ = self.opener.set(Box::new(open));
     }
 
@@ -255,14 +259,14 @@ impl Link {
         let Some(open) = self.opener.get() else {
             return;
         };
-        let mut carried = Vec::new();
+        let mut handle = Vec::new();
         {
             let mut state = self.lock();
             while !state.unopened.is_empty() {
-                carried.extend(state.open_last(self));
+                handle.extend(state.open_last(self));
             }
         }
-        carried.into_iter().rev().for_each(open);
+        handle.into_iter().rev().for_each(open);
     }
 
     /// A message has arrived on the link's own exchange, or something that is none.
@@ -340,7 +344,7 @@ impl Link {
 
     /// Ends the stream of an exchange for now, if somebody carries it.
     #[cfg(feature = "server")]
-    pub(crate) fn let_go(&self, exchange: ExchangeId, again: Duration) {
+    pub(crate) fn close_stream(&self, exchange: ExchangeId, again: Duration) {
         let waker = {
             let mut state = self.lock();
             let wire = state.engine.config().wire;
@@ -349,7 +353,7 @@ impl Link {
             else {
                 return;
             };
-            port.let_go = Some(again);
+            port.close_stream = Some(again);
             port.waker.take()
         };
         if let Some(waker) = waker {

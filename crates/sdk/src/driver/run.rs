@@ -159,12 +159,12 @@ pub(crate) enum Until {
 /// # Cancel safety
 ///
 /// Dropping it leaves the link as it is; whoever goes on turning it loses nothing.
-pub(crate) async fn turn(link: &Arc<Link>, app: &Arc<dyn App>, until: Until) {
-    turn_with(link, app, until, || {}).await;
+pub(crate) async fn drive_exchanges(link: &Arc<Link>, app: &Arc<dyn App>, until: Until) {
+    drive_exchanges_with(link, app, until, || {}).await;
 }
 
 /// The same, with something to do at every turn.
-pub(crate) async fn turn_with(
+pub(crate) async fn drive_exchanges_with(
     link: &Arc<Link>,
     app: &Arc<dyn App>,
     until: Until,

@@ -31,7 +31,7 @@ const BUFFER: usize = 256 << 10;
 /// At the end, what was printed has so long to reach the real stderr.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-static CARRIED: OnceLock<Option<Carried>> = OnceLock::new();
+static CARRIED: OnceLock<Option<ExchangeHandle>> = OnceLock::new();
 
 /// Keeps a stderr that nobody reads from stopping this process.
 ///
@@ -51,7 +51,7 @@ static CARRIED: OnceLock<Option<Carried>> = OnceLock::new();
 /// ```
 pub fn guard_stderr() -> StderrGuard {
     CARRIED.get_or_init(|| {
-        Carried::new().unwrap_or_else(|error| {
+        ExchangeHandle::new().unwrap_or_else(|error| {
             tracing::warn!(%error, "a full stderr will block this process");
             None
         })
@@ -66,13 +66,13 @@ pub struct StderrGuard(());
 
 impl Drop for StderrGuard {
     fn drop(&mut self) {
-        if let Some(Some(carried)) = CARRIED.get() {
-            carried.flush();
+        if let Some(Some(handle)) = CARRIED.get() {
+            handle.flush();
         }
     }
 }
 
-struct Carried {
+struct ExchangeHandle {
     real: OwnedFd,
     pipe: OwnedFd,
     buffer: Arc<Buffer>,
@@ -95,7 +95,7 @@ struct State {
     broken: bool,
 }
 
-impl Carried {
+impl ExchangeHandle {
     /// `None` if stderr cannot block, or is a terminal, which somebody looks at.
     fn new() -> io::Result<Option<Self>> {
         let kind = FileType::from_raw_mode(fstat(stderr())?.st_mode);

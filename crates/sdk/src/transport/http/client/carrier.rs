@@ -10,7 +10,7 @@ use tokio_util::sync::DropGuard;
 
 use super::post::{Place, carry};
 use super::stream::listen;
-use crate::driver::{App, Carried, Driven, Until, turn_with};
+use crate::driver::{App, Driven, ExchangeHandle, Until, drive_exchanges_with};
 use crate::sync::count_task;
 
 /// How long a server has to take note that its session is over.
@@ -30,7 +30,7 @@ pub(super) async fn drive(driven: Driven, place: Arc<Place>, app: Arc<dyn App>, 
         }
         listens |= legacy;
     };
-    turn_with(&link, &app, Until::Closed, open).await;
+    drive_exchanges_with(&link, &app, Until::Closed, open).await;
     if place.session().is_some() && !link.session_is_gone() {
         let goodbye = place.about_session(Method::DELETE, &link);
         let sent = place.connections.send(goodbye);
@@ -41,15 +41,15 @@ pub(super) async fn drive(driven: Driven, place: Arc<Place>, app: Arc<dyn App>, 
 }
 
 /// Carries each exchange in a task of its own, as long as the link is driven.
-pub(super) fn opener(place: &Arc<Place>) -> impl Fn(Carried) + Send + Sync + 'static {
+pub(super) fn opener(place: &Arc<Place>) -> impl Fn(ExchangeHandle) + Send + Sync + 'static {
     let (place, runtime) = (Arc::downgrade(place), Handle::current());
-    move |carried| {
+    move |handle| {
         // What is dropped is lost, and the engine knows.
         if let Some(place) = place.upgrade() {
-            let tasks = carried.link().tasks().clone();
+            let tasks = handle.link().tasks().clone();
             count_task();
             // In a box: a task is moved about before it runs.
-            tasks.spawn_on(Box::pin(carry(place, carried)), &runtime);
+            tasks.spawn_on(Box::pin(carry(place, handle)), &runtime);
         }
     }
 }

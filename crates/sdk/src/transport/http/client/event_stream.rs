@@ -19,7 +19,7 @@ use super::connect::Connections;
 use super::post::{Answers, Place};
 use super::post_body::PostBody;
 use super::stream;
-use crate::driver::{App, Driven, Link, Passed, Until, turn, turn_with};
+use crate::driver::{App, Driven, Link, Passed, Until, drive_exchanges, drive_exchanges_with};
 
 /// How long a server has to say where to post.
 const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
@@ -97,11 +97,11 @@ pub(super) async fn drive(
     let reading = read(&place, &link, events, body);
     tokio::select! {
         biased;
-        () = turn_with(&link, &app, Until::Closed, post) => {}
+        () = drive_exchanges_with(&link, &app, Until::Closed, post) => {}
         // What was read last is taken in, and everybody is told.
         cause = reading => {
             link.lose(cause);
-            turn(&link, &app, Until::Closed).await;
+            drive_exchanges(&link, &app, Until::Closed).await;
         }
     }
     drop(driven);

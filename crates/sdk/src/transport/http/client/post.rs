@@ -20,7 +20,7 @@ use super::answer::{self, Content, HttpAnswer, Unread};
 use super::connect::Connections;
 use super::post_body::PostBody;
 use super::stream::Stream;
-use crate::driver::{Carried, Link, Passed, Tap, Turn, fenced};
+use crate::driver::{ExchangeHandle, ExchangeStep, Link, Passed, Tap, fenced};
 use crate::sync::Mutex;
 
 /// What all exchanges with a server have in common.
@@ -118,26 +118,26 @@ fn version_header(version: ProtocolVersion) -> (http::HeaderName, HeaderValue) {
 }
 
 /// Carries an exchange from its beginning to its end.
-pub(super) async fn carry(place: Arc<Place>, carried: Carried) {
+pub(super) async fn carry(place: Arc<Place>, handle: ExchangeHandle) {
     loop {
-        let waiting = match poll_fn(|cx| carried.poll_turn(cx)).await {
-            Turn::Write(waiting) => waiting,
-            Turn::Over(_) | Turn::Replaced | Turn::LetGo(_) => return,
+        let waiting = match poll_fn(|cx| handle.poll_step(cx)).await {
+            ExchangeStep::Write(waiting) => waiting,
+            ExchangeStep::Over(_) | ExchangeStep::Replaced | ExchangeStep::CloseStream(_) => return,
         };
         let going_on = async {
             match waiting {
                 Waiting::Call(call) => {
-                    ask(&place, &carried, call).await;
+                    ask(&place, &handle, call).await;
                     // The engine has been told what came of it, and says what is next.
-                    poll_fn(|cx| carried.poll_over(cx)).await;
+                    poll_fn(|cx| handle.poll_over(cx)).await;
                 }
-                _ => tell(&place, &carried).await,
+                _ => tell(&place, &handle).await,
             }
         };
         let mut going_on = std::pin::pin!(going_on);
         tokio::select! {
             biased;
-            how = poll_fn(|cx| carried.poll_over(cx)) => {
+            how = poll_fn(|cx| handle.poll_over(cx)) => {
                 // Whatever is under way is dropped when the exchange is over: on modern HTTP that
                 // closes the stream, which is the cancellation. But one that was answered is about
                 // to end by itself, and then its connection can be used again.
@@ -155,40 +155,40 @@ pub(super) async fn carry(place: Arc<Place>, carried: Carried) {
 const LAST_MOMENT: Duration = Duration::from_millis(100);
 
 /// A call.
-async fn ask(place: &Place, carried: &Carried, call: CallId) {
-    let Some((request, opens)) = place.call(carried, call) else {
+async fn ask(place: &Place, handle: &ExchangeHandle, call: CallId) {
+    let Some((request, opens)) = place.call(handle, call) else {
         return;
     };
     let named = request.headers().contains_key(headers::SESSION_ID);
     let response = match place.connections.send(request).await {
         Ok(response) => response,
-        Err(loss) => return carried.lost(loss, false),
+        Err(loss) => return handle.lost(loss, false),
     };
     let success = response.status().is_success();
     match place.answers {
-        Answers::OnStream if success => return taken(carried, response).await,
+        Answers::OnStream if success => return taken(handle, response).await,
         // What is refused here is not answered there.
         Answers::OnStream => {}
         Answers::InResponse => {
-            carried.acknowledged();
+            handle.acknowledged();
             if opens && success {
                 place.begin_session(response.headers());
             }
         }
     }
-    understand(place, carried, response, named, call).await;
+    understand(place, handle, response, named, call).await;
 }
 
 /// A call whose answer comes on the event stream: the response only says that it has arrived.
-async fn taken(carried: &Carried, response: Response<Incoming>) {
-    carried.acknowledged();
+async fn taken(handle: &ExchangeHandle, response: Response<Incoming>) {
+    handle.acknowledged();
     answer::drain(response.into_body()).await;
 }
 
 /// What comes back to a call.
 async fn understand(
     place: &Place,
-    carried: &Carried,
+    handle: &ExchangeHandle,
     response: Response<Incoming>,
     named: bool,
     asked: CallId,
@@ -199,30 +199,30 @@ async fn understand(
         _ if place.is_gone(status, named) => {
             let mut loss = answer::odd(status, headers, body).await;
             loss.kind = LossKind::SessionGone;
-            carried.link().lose(loss);
+            handle.link().lose(loss);
         }
         Content::Events if status == StatusCode::OK => {
-            Stream::new(place, carried).read(body).await;
+            Stream::new(place, handle).read(body).await;
         }
         Content::Json if status != StatusCode::ACCEPTED => {
             let body = match answer::read(body, place.limits.0).await {
                 Ok(body) => body,
                 Err(Unread::TooLong { limit }) => {
                     let fault = DecodeFault::TooLong { limit };
-                    return carried.deliver(Err(fault.into()));
+                    return handle.deliver(Err(fault.into()));
                 }
-                Err(Unread::Broken(loss)) => return carried.lost(loss, false),
+                Err(Unread::Broken(loss)) => return handle.lost(loss, false),
             };
-            match status.is_success() || speaks_for_itself(place, carried, status, &body, asked) {
+            match status.is_success() || speaks_for_itself(place, handle, status, &body, asked) {
                 true if !body.is_empty() => {
-                    carried.deliver_last(place.read(&body, || {
+                    handle.deliver_last(place.read(&body, || {
                         HttpAnswer::new(status, headers, &body).to_string()
                     }));
                 }
-                _ => carried.lost(answer::unexpected(status, headers, &body), false),
+                _ => handle.lost(answer::unexpected(status, headers, &body), false),
             }
         }
-        _ => carried.lost(answer::odd(status, headers, body).await, false),
+        _ => handle.lost(answer::odd(status, headers, body).await, false),
     }
 }
 
@@ -231,7 +231,7 @@ async fn understand(
 /// servers give errors about HTTP an id that nobody has.
 fn speaks_for_itself(
     place: &Place,
-    carried: &Carried,
+    handle: &ExchangeHandle,
     status: StatusCode,
     body: &Bytes,
     asked: CallId,
@@ -242,7 +242,7 @@ fn speaks_for_itself(
         status,
         StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
     );
-    let open = carried.link().version().is_some();
+    let open = handle.link().version().is_some();
     if closed || !(open || tells_the_era) {
         return false;
     }
@@ -257,30 +257,30 @@ fn speaks_for_itself(
 }
 
 /// Something that wants no answer. It is over when the server has it.
-async fn tell(place: &Place, carried: &Carried) {
+async fn tell(place: &Place, handle: &ExchangeHandle) {
     let mut attempts = 0;
     let (response, named) = loop {
-        let Some(frame) = carried.peek() else {
+        let Some(frame) = handle.peek() else {
             return;
         };
-        let mut request = place.post(carried, &frame, false);
-        place.name_session(request.headers_mut(), carried.link().agreed_version());
+        let mut request = place.post(handle, &frame, false);
+        place.name_session(request.headers_mut(), handle.link().agreed_version());
         let named = request.headers().contains_key(headers::SESSION_ID);
         match place.connections.send_beside(request).await {
             Ok(response) => break (response, named),
             // A connection that was about to end took nothing of it, so this is no second time.
-            Err(_) if carried.peek().is_some() && attempts < ATTEMPTS => attempts += 1,
-            Err(loss) => return carried.lost(loss, false),
+            Err(_) if handle.peek().is_some() && attempts < ATTEMPTS => attempts += 1,
+            Err(loss) => return handle.lost(loss, false),
         }
     };
     if place.is_gone(response.status(), named) {
-        return carried.link().lose(LossKind::SessionGone.into());
+        return handle.link().lose(LossKind::SessionGone.into());
     }
     if !response.status().is_success() {
         let status = response.status();
         tracing::debug!(%status, "a notification was refused");
     }
-    carried.link().write_done(carried.exchange());
+    handle.link().write_done(handle.exchange());
     answer::drain(response.into_body()).await;
 }
 
@@ -289,9 +289,9 @@ const ATTEMPTS: usize = 3;
 
 impl Place {
     /// The POST for a call that waits, and whether it opens a session.
-    fn call(&self, carried: &Carried, call: CallId) -> Option<(Request<PostBody>, bool)> {
-        let waiting = carried.peek_call(call)?;
-        let mut request = self.post(carried, &waiting.frame, true);
+    fn call(&self, handle: &ExchangeHandle, call: CallId) -> Option<(Request<PostBody>, bool)> {
+        let waiting = handle.peek_call(call)?;
+        let mut request = self.post(handle, &waiting.frame, true);
         let headers = request.headers_mut();
         let posted = waiting.waiter.as_ref().and_then(|waiter| waiter.posted());
         let Some(posted) = posted else {
@@ -309,8 +309,8 @@ impl Place {
     }
 
     /// The POST for a frame that waits.
-    fn post(&self, carried: &Carried, frame: &Bytes, is_call: bool) -> Request<PostBody> {
-        let mut request = Request::new(PostBody::frame(carried, frame, is_call, self.tap.clone()));
+    fn post(&self, handle: &ExchangeHandle, frame: &Bytes, is_call: bool) -> Request<PostBody> {
+        let mut request = Request::new(PostBody::frame(handle, frame, is_call, self.tap.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.address.uri().clone();
         let headers = request.headers_mut();

@@ -9,7 +9,7 @@ use belay_protocol::engine::ExchangeId;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::driver::{Carried, Link, Passed, Tap, fenced};
+use crate::driver::{ExchangeHandle, Link, Passed, Tap, fenced};
 
 /// The body of a POST of ours: a frame that is taken when it is written, and not before. Until then
 /// it can be withdrawn; then the POST fails, and takes no other frame in its place.
@@ -56,11 +56,16 @@ impl PostBody {
         }
     }
 
-    pub(super) fn frame(carried: &Carried, frame: &Bytes, is_call: bool, tap: Option<Tap>) -> Self {
+    pub(super) fn frame(
+        handle: &ExchangeHandle,
+        frame: &Bytes,
+        is_call: bool,
+        tap: Option<Tap>,
+    ) -> Self {
         Self {
             source: Source::Frame {
-                link: carried.link().clone(),
-                exchange: carried.exchange(),
+                link: handle.link().clone(),
+                exchange: handle.exchange(),
                 frame: frame.clone(),
                 is_call,
                 tap,

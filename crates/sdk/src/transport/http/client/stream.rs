@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::super::headers;
 use super::answer::{self, Content};
 use super::post::Place;
-use crate::driver::{Carried, Link};
+use crate::driver::{ExchangeHandle, Link};
 
 /// A server that has shown that it says something now and then is gone when it does not for so long,
 /// or for three times as long as it usually takes.
@@ -36,7 +36,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The stream of one exchange.
 pub(super) struct Stream<'a> {
     place: &'a Place,
-    carried: &'a Carried,
+    handle: &'a ExchangeHandle,
     /// Where to go on from.
     last: Option<HeaderValue>,
     /// How long the server wants us to wait before we do.
@@ -54,10 +54,10 @@ pub(super) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(place: &'a Place, carried: &'a Carried) -> Self {
+    pub(super) fn new(place: &'a Place, handle: &'a ExchangeHandle) -> Self {
         Self {
             place,
-            carried,
+            handle,
             last: None,
             retry: None,
             fruitless: 0,
@@ -73,22 +73,22 @@ impl<'a> Stream<'a> {
     pub(super) async fn read(mut self, mut body: Incoming) {
         loop {
             let cause = self.take_in(body).await;
-            if self.carried.is_over() {
+            if self.handle.is_over() {
                 return;
             }
             if !self.is_resumable() {
-                return self.carried.lost(cause, false);
+                return self.handle.lost(cause, false);
             }
-            self.carried.lost(cause, true);
+            self.handle.lost(cause, true);
             match self.ask_again().await {
                 Ok(again) => body = again,
-                Err(loss) => return self.carried.lost(loss, false),
+                Err(loss) => return self.handle.lost(loss, false),
             }
         }
     }
 
     fn is_resumable(&self) -> bool {
-        let version = self.carried.link().version();
+        let version = self.handle.link().version();
         let legacy = version.is_none_or(|version| version.era() == Era::Legacy);
         // Whoever asks us to come back may do so as often as the call has time.
         let worthwhile = self.retry.is_some() || self.fruitless < FRUITLESS;
@@ -103,7 +103,7 @@ impl<'a> Stream<'a> {
         tokio::time::sleep_until(next.max(Instant::now() + self.wait())).await;
         self.asked = Some(Instant::now());
         self.fruitless += 1;
-        let mut request = self.place.about_session(Method::GET, self.carried.link());
+        let mut request = self.place.about_session(Method::GET, self.handle.link());
         if let Some(last) = self.last.clone() {
             request.headers_mut().insert(headers::LAST_EVENT_ID, last);
         }
@@ -112,11 +112,11 @@ impl<'a> Stream<'a> {
         // Some servers know POST alone, and say 404 to everything else.
         if self.last.is_some() && self.place.is_gone(response.status(), named) {
             let gone = Loss::from(LossKind::SessionGone);
-            self.carried.link().lose(gone.clone());
+            self.handle.link().lose(gone.clone());
             return Err(gone);
         }
         let body = open(response).await?;
-        self.carried.resumed();
+        self.handle.resumed();
         Ok(body)
     }
 
@@ -158,14 +158,14 @@ impl<'a> Stream<'a> {
             while let Some(event) = events.next_event() {
                 match event {
                     Ok(event) => self.take_in_event(event),
-                    Err(oversize) => self.carried.deliver(Err(oversize.into())),
+                    Err(oversize) => self.handle.deliver(Err(oversize.into())),
                 }
-                self.carried.link().until_heard().await;
+                self.handle.link().until_heard().await;
             }
             // The stream of a call is not heard out: what is too long is the answer, unless it says
             // that it is something else.
             if let Some(oversize) = events.over_limit() {
-                self.carried.deliver(Err(oversize.into()));
+                self.handle.deliver(Err(oversize.into()));
             }
             self.hear(events.comments() > comments);
         }
@@ -197,7 +197,7 @@ impl<'a> Stream<'a> {
         if ordinary && !event.data.is_empty() {
             self.fruitless = 0;
             let excerpt = || answer::beginning(&event.data);
-            self.carried.deliver(self.place.read(&event.data, excerpt));
+            self.handle.deliver(self.place.read(&event.data, excerpt));
         }
     }
 }
@@ -214,8 +214,8 @@ pub(super) async fn open(response: Response<Incoming>) -> Result<Incoming, Loss>
 /// Listens to what a legacy server says by itself, if it does. It is asked again when it breaks off,
 /// as long as the link lives.
 pub(super) async fn listen(place: Arc<Place>, link: Arc<Link>) {
-    let carried = link.carry_link();
-    let mut stream = Stream::new(&place, &carried);
+    let handle = link.carry_link();
+    let mut stream = Stream::new(&place, &handle);
     stream.listens = true;
     let listening = async {
         loop {
@@ -224,7 +224,7 @@ pub(super) async fn listen(place: Arc<Place>, link: Arc<Link>) {
             match asked {
                 Ok(body) => {
                     let cause = stream.take_in(body).await;
-                    carried.lost(cause, true);
+                    handle.lost(cause, true);
                 }
                 // It has none to offer.
                 Err(loss) if matches!(loss.kind, LossKind::HttpStatus(200..=499)) => return,
@@ -235,7 +235,7 @@ pub(super) async fn listen(place: Arc<Place>, link: Arc<Link>) {
     };
     tokio::select! {
         biased;
-        _ = std::future::poll_fn(|cx| carried.poll_over(cx)) => {}
+        _ = std::future::poll_fn(|cx| handle.poll_over(cx)) => {}
         () = listening => {}
     }
 }

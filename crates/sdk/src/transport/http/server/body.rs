@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::events::Numbering;
 use super::streams;
-use crate::driver::{Carried, Permit, Turn};
+use crate::driver::{ExchangeHandle, ExchangeStep, Permit};
 
 /// What a server answers with.
 ///
@@ -126,7 +126,7 @@ fn next_piece(rest: &mut Bytes) -> Bytes {
 
 /// An exchange as a stream of events.
 pub(super) struct Events {
-    carried: Option<Carried>,
+    handle: Option<ExchangeHandle>,
     /// What goes out first: a greeting, or what was missed.
     first: std::vec::IntoIter<SseEvent>,
     /// What that weighs.
@@ -142,9 +142,9 @@ pub(super) struct Events {
 
 impl Events {
     /// All that is to be said on an exchange.
-    pub(super) fn new(carried: Carried, keep_alive: Duration) -> Self {
+    pub(super) fn new(handle: ExchangeHandle, keep_alive: Duration) -> Self {
         Self {
-            carried: Some(carried),
+            handle: Some(handle),
             first: Vec::new().into_iter(),
             first_weight: None,
             parts: None,
@@ -157,7 +157,7 @@ impl Events {
     /// What was said, and nothing more.
     pub(super) fn replay(events: Vec<SseEvent>) -> Self {
         Self {
-            carried: None,
+            handle: None,
             first: events.into_iter(),
             first_weight: None,
             parts: None,
@@ -198,26 +198,26 @@ impl Events {
             return Poll::Ready(Some(self.begin(&first)));
         }
         self.first_weight = None;
-        let Some(carried) = &mut self.carried else {
+        let Some(handle) = &mut self.handle else {
             return Poll::Ready(None);
         };
         // Whoever asks for more has taken what there was.
-        carried.written();
-        match carried.poll_turn(cx) {
-            Poll::Ready(Turn::Write(_)) => {
+        handle.written();
+        match handle.poll_step(cx) {
+            Poll::Ready(ExchangeStep::Write(_)) => {
                 let taken = match &self.numbering {
                     Some(numbering) => {
-                        let taken = numbering.take(carried);
+                        let taken = numbering.take(handle);
                         taken.map(|(id, frame)| (Some(id), frame))
                     }
-                    None => carried.take().map(|frame| (None, frame)),
+                    None => handle.take().map(|frame| (None, frame)),
                 };
                 if let Some((id, frame)) = taken {
                     self.keep_alive.rest();
                     // What is copied is weighed as a copy.
                     let shared = frame.len() > PIECE;
                     let frame = match shared {
-                        true => carried.weighed(frame),
+                        true => handle.weighed(frame),
                         false => frame,
                     };
                     let event = SseEvent {
@@ -225,8 +225,8 @@ impl Events {
                         ..SseEvent::message(frame)
                     };
                     let first = self.begin(&event);
-                    return Poll::Ready(Some(match &self.carried {
-                        Some(carried) if !shared => carried.weighed(first),
+                    return Poll::Ready(Some(match &self.handle {
+                        Some(handle) if !shared => handle.weighed(first),
                         _ => first,
                     }));
                 }
@@ -234,7 +234,7 @@ impl Events {
                 cx.waker().wake_by_ref();
             }
             // Whoever asks again finds it where it was left.
-            Poll::Ready(Turn::LetGo(again)) if self.numbering.is_some() => {
+            Poll::Ready(ExchangeStep::CloseStream(again)) if self.numbering.is_some() => {
                 self.leave();
                 let retry = SseEvent {
                     retry: Some(again.as_millis().try_into().unwrap_or(u64::MAX)),
@@ -242,13 +242,13 @@ impl Events {
                 };
                 return Poll::Ready(Some(retry.encode()));
             }
-            Poll::Ready(Turn::Over(_) | Turn::Replaced) => {
+            Poll::Ready(ExchangeStep::Over(_) | ExchangeStep::Replaced) => {
                 self.leave();
                 return Poll::Ready(None);
             }
             // Nobody could ask again.
-            Poll::Ready(Turn::LetGo(_)) => {
-                carried.hold_on();
+            Poll::Ready(ExchangeStep::CloseStream(_)) => {
+                handle.keep_stream();
                 cx.waker().wake_by_ref();
             }
             Poll::Pending => {}
@@ -278,9 +278,9 @@ impl Events {
 
     /// Carries the exchange no longer.
     fn leave(&mut self) {
-        let carried = self.carried.take();
+        let handle = self.handle.take();
         if let Some(numbering) = self.numbering.take() {
-            numbering.leave(carried);
+            numbering.leave(handle);
         }
     }
 }

@@ -18,7 +18,7 @@ use super::refusal::Refusal;
 use super::sessions::SessionId;
 use super::shared::{Caller, Shared};
 use crate::Principal;
-use crate::driver::{Driven, Link, Until, turn};
+use crate::driver::{Driven, Link, Until, drive_exchanges};
 use crate::sync::{Mutex, MutexGuard};
 
 pub(super) const STREAM: &str = "/sse";
@@ -68,7 +68,7 @@ pub(super) fn open(shared: &Arc<Shared>, caller: &Caller) -> Result<Response<Bod
     let app = shared.app.clone();
     shared.tasks.spawn(async move {
         let living = living;
-        turn(&living.0.0, &app, Until::Closed).await;
+        drive_exchanges(&living.0.0, &app, Until::Closed).await;
     });
     // Relative to where the stream was asked for, whatever that is called from outside.
     let endpoint = SseEvent {

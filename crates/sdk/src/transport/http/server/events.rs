@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::sessions::SessionId;
-use crate::driver::{Carried, Link};
+use crate::driver::{ExchangeHandle, Link};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Keeps events for streams that break and come back. Legacy only: a modern stream is not resumed.
@@ -324,13 +324,13 @@ impl Numbering {
     }
 
     /// Takes what is to be said next, and keeps it; gives its id, too.
-    pub(super) fn take(&self, carried: &mut Carried) -> Option<(String, Bytes)> {
+    pub(super) fn take(&self, handle: &mut ExchangeHandle) -> Option<(String, Bytes)> {
         let forgotten = self.still();
         // What is kept for a session that is over would be kept for ever.
         if *forgotten {
             return None;
         }
-        let event = carried.take()?;
+        let event = handle.take()?;
         let number = self.events.store.append(self.stream_id(), &event);
         Some((event_id(self.stream, number), event))
     }
@@ -344,10 +344,10 @@ impl Numbering {
     }
 
     /// Its carrier leaves, because the stream is over, or broke, or is carried by somebody else.
-    pub(super) fn leave(self, carried: Option<Carried>) {
+    pub(super) fn leave(self, handle: Option<ExchangeHandle>) {
         // In this order: a stream that ends in between is found by whoever looks next.
         self.events.left().insert(self.stream.number());
-        drop(carried);
+        drop(handle);
         self.events.settle();
     }
 

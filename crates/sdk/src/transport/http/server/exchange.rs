@@ -26,7 +26,9 @@ use super::super::headers;
 use super::body::{Body, Events};
 use super::refusal::{self, Refusal};
 use super::shared::Shared;
-use crate::driver::{Carried, Driven, Last, Link, Pool, Turn, Until, turn};
+use crate::driver::{
+    Driven, ExchangeHandle, ExchangeStep, Last, Link, Pool, Until, drive_exchanges,
+};
 use crate::server::{Entry, Unentered};
 use crate::sync::count_task;
 
@@ -41,45 +43,46 @@ pub(super) async fn serve(
     let entered = (era == Era::Legacy).then(|| Post::new(shared, &link, None));
     let is_request = matches!(message, Ok(Message::Request(_)));
     let unentered = (entered.is_none() && is_request).then(|| shared.books.begin_unentered());
-    let mut carried = link.posted(&shared.app, message);
+    let mut handle = link.posted(&shared.app, message);
     // Most are answered by now, and nothing is left of them.
-    if let Some(last) = carried.take_last() {
+    if let Some(last) = handle.take_last() {
         match (&last.ledger, unentered) {
             (Some(ledger), Some(unentered)) => unentered.over(ledger),
             (_, unentered) => {
                 drop(entered.unwrap_or_else(|| Post::new(shared, &link, unentered)));
             }
         }
-        return last.respond(shared, &carried, era);
+        return last.respond(shared, &handle, era);
     }
     let post = entered.unwrap_or_else(|| Post::new(shared, &link, unentered));
     let turning = async {
-        turn(&link, &shared.app, Until::Idle).await;
+        drive_exchanges(&link, &shared.app, Until::Idle).await;
         pending().await
     };
     let first = tokio::select! {
         biased;
-        turn = poll_fn(|cx| carried.poll_turn(cx)) => Some(turn),
+        turn = poll_fn(|cx| handle.poll_step(cx)) => Some(turn),
         () = turning => None,
         () = shared.head_timer.wait() => None,
     };
     let first = match first {
-        Some(Turn::Write(waiting)) if is_last(waiting) => {
-            match answer(&mut carried, refusal::status(era, waiting)) {
+        Some(ExchangeStep::Write(waiting)) if is_last(waiting) => {
+            match answer(&mut handle, refusal::status(era, waiting)) {
                 Some(answer) => return answer,
                 // It was withdrawn in between: its request was cancelled.
-                None => Some(poll_fn(|cx| carried.poll_turn(cx)).await),
+                None => Some(poll_fn(|cx| handle.poll_step(cx)).await),
             }
         }
         first => first,
     };
     match first {
         // Somebody was faster: it is not served any more.
-        Some(Turn::Over(Closing::Abandoned)) => Refusal::shutting_down().into(),
-        Some(Turn::Over(how)) => ended(how),
-        Some(Turn::Write(_) | Turn::Replaced | Turn::LetGo(_)) | None => {
+        Some(ExchangeStep::Over(Closing::Abandoned)) => Refusal::shutting_down().into(),
+        Some(ExchangeStep::Over(how)) => ended(how),
+        Some(ExchangeStep::Write(_) | ExchangeStep::Replaced | ExchangeStep::CloseStream(_))
+        | None => {
             post.go_on_in_background();
-            stream(Events::new(carried, shared.options.keep_alive).keeping(shared.stream_opened()))
+            stream(Events::new(handle, shared.options.keep_alive).keeping(shared.stream_opened()))
         }
     }
 }
@@ -91,24 +94,29 @@ pub(super) fn is_last(waiting: belay_protocol::engine::Waiting) -> bool {
 }
 
 /// One message, and that is it.
-pub(super) fn answer(carried: &mut Carried, status: StatusCode) -> Option<Response<Body>> {
-    let frame = carried.take()?;
-    let frame = carried.weighed(frame);
-    carried.written();
+pub(super) fn answer(handle: &mut ExchangeHandle, status: StatusCode) -> Option<Response<Body>> {
+    let frame = handle.take()?;
+    let frame = handle.weighed(frame);
+    handle.written();
     Some(respond(frame, status))
 }
 
 impl Last {
     /// The response that says it.
-    pub(super) fn respond(self, shared: &Shared, carried: &Carried, era: Era) -> Response<Body> {
+    pub(super) fn respond(
+        self,
+        shared: &Shared,
+        handle: &ExchangeHandle,
+        era: Era,
+    ) -> Response<Body> {
         if self.before.is_empty() {
             let status = refusal::status(era, self.waiting);
-            return respond(carried.weighed(self.frame), status);
+            return respond(handle.weighed(self.frame), status);
         }
         let frames = self.before.into_iter().chain([self.frame]);
         let events: Vec<SseEvent> = frames.map(SseEvent::message).collect();
         let bytes = events.iter().map(|event| event.data.len()).sum();
-        let mut weight = carried.link().peer().begin(Pool::Bytes);
+        let mut weight = handle.link().peer().begin(Pool::Bytes);
         weight.weigh(bytes);
         let events = Events::replay(events).weighed(weight);
         stream(events.keeping(shared.stream_opened()))
@@ -195,7 +203,7 @@ impl Drop for Post {
             let app = self.shared.app.clone();
             let going_on = async move {
                 let rest = rest;
-                turn(&rest.driven.0, &app, Until::Idle).await;
+                drive_exchanges(&rest.driven.0, &app, Until::Idle).await;
             };
             count_task();
             link.tasks().spawn_on(going_on, &runtime);

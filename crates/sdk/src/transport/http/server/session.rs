@@ -28,7 +28,9 @@ use super::refusal::{self, Refusal};
 use super::sessions::SessionId;
 use super::shared::{Caller, Shared};
 use crate::Principal;
-use crate::driver::{Carried, Driven, Link, Peer, Pool, Turn, Until, turn_with};
+use crate::driver::{
+    Driven, ExchangeHandle, ExchangeStep, Link, Peer, Pool, Until, drive_exchanges_with,
+};
 use crate::server::Entry;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -109,33 +111,36 @@ impl Session {
         let in_use = InUse::new(self);
         self.served.fetch_add(1, Ordering::Relaxed);
         let one = messages.len() == 1;
-        let mut carried = self.posted(shared, messages).await;
+        let mut handle = self.posted(shared, messages).await;
         // Most are answered by now.
-        if one && let Some(last) = carried.take_last() {
-            return last.respond(shared, &carried, Era::Legacy);
+        if one && let Some(last) = handle.take_last() {
+            return last.respond(shared, &handle, Era::Legacy);
         }
         let first = tokio::select! {
             biased;
-            turn = poll_fn(|cx| carried.poll_turn(cx)) => Some(turn),
+            turn = poll_fn(|cx| handle.poll_step(cx)) => Some(turn),
             () = shared.head_timer.wait() => None,
         };
         let first = match first {
-            Some(Turn::Write(waiting)) if one && is_last(waiting) => {
-                match answer(&mut carried, refusal::status(Era::Legacy, waiting)) {
+            Some(ExchangeStep::Write(waiting)) if one && is_last(waiting) => {
+                match answer(&mut handle, refusal::status(Era::Legacy, waiting)) {
                     Some(answer) => return answer,
                     // It was withdrawn in between: its request was cancelled.
-                    None => Some(poll_fn(|cx| carried.poll_turn(cx)).await),
+                    None => Some(poll_fn(|cx| handle.poll_step(cx)).await),
                 }
             }
             first => first,
         };
         match first {
-            Some(Turn::Over(how)) => ended(how),
-            Some(Turn::Write(_) | Turn::Replaced | Turn::LetGo(_)) | None => {
+            Some(ExchangeStep::Over(how)) => ended(how),
+            Some(
+                ExchangeStep::Write(_) | ExchangeStep::Replaced | ExchangeStep::CloseStream(_),
+            )
+            | None => {
                 let greets = self.version().is_some_and(ProtocolVersion::greets_streams);
-                let numbering = self.numbering(carried.exchange());
+                let numbering = self.numbering(handle.exchange());
                 let first = greets.then(|| numbering.greeting());
-                let events = self.events(shared, carried, numbering, in_use);
+                let events = self.events(shared, handle, numbering, in_use);
                 stream(events.after(first.into_iter().collect()))
             }
         }
@@ -146,18 +151,18 @@ impl Session {
         &self,
         shared: &Shared,
         mut messages: Vec<Result<Message, DecodeError>>,
-    ) -> Carried {
+    ) -> ExchangeHandle {
         let is_request = matches!(messages[..], [Ok(Message::Request(_))]);
         if is_request && let Some(message) = messages.pop() {
             return self.link.posted(&shared.app, message);
         }
-        let carried = self.link.exchange_opened();
+        let handle = self.link.exchange_opened();
         for message in messages {
             self.link.until_heard_before(&message).await;
-            carried.deliver(message);
+            handle.deliver(message);
         }
-        carried.input_ended();
-        carried
+        handle.input_ended();
+        handle
     }
 
     /// GET: what the server says by itself, or the rest of a stream that broke.
@@ -207,19 +212,19 @@ impl Session {
         }
         let in_use = InUse::new(self);
         // Nobody says anything on it between the change of carriers and the look at what was said.
-        let (carried, missed) = {
+        let (handle, missed) = {
             let _still = numbering.still();
-            let carried = self.link.resume(exchange);
-            (carried, numbering.missed(number).ok_or_else(gone)?)
+            let handle = self.link.resume(exchange);
+            (handle, numbering.missed(number).ok_or_else(gone)?)
         };
-        let Some(carried) = carried else {
+        let Some(handle) = handle else {
             let kept = (in_use, shared.stream_opened());
             let replay = Events::replay(missed).weighed(weight);
             return Ok(stream(replay.keeping(kept)));
         };
-        carried.resumed();
+        handle.resumed();
         shared.books.is_heard(&self.link);
-        let events = self.events(shared, carried, numbering, in_use);
+        let events = self.events(shared, handle, numbering, in_use);
         Ok(stream(events.after(missed).weighed(weight)))
     }
 
@@ -227,22 +232,22 @@ impl Session {
     fn listen_anew(self: &Arc<Self>, shared: &Arc<Shared>) -> Response<Body> {
         let in_use = InUse::new(self);
         self.served.fetch_add(1, Ordering::Relaxed);
-        let carried = self.link.carry_link();
-        carried.resumed();
+        let handle = self.link.carry_link();
+        handle.resumed();
         shared.books.is_heard(&self.link);
         let numbering = self.numbering(ExchangeId::LINK);
-        stream(self.events(shared, carried, numbering, in_use))
+        stream(self.events(shared, handle, numbering, in_use))
     }
 
     /// All that is to be said on an exchange, in a way that can be resumed.
     fn events(
         &self,
         shared: &Arc<Shared>,
-        carried: Carried,
+        handle: ExchangeHandle,
         numbering: Numbering,
         in_use: InUse,
     ) -> Events {
-        Events::new(carried, shared.options.keep_alive)
+        Events::new(handle, shared.options.keep_alive)
             .numbered(numbering)
             .keeping((in_use, shared.stream_opened()))
     }
@@ -335,7 +340,7 @@ struct Living {
 impl Living {
     async fn live(self) {
         let settle = || self.session.events.settle();
-        let turning = turn_with(&self.driven.0, &self.shared.app, Until::Closed, settle);
+        let turning = drive_exchanges_with(&self.driven.0, &self.shared.app, Until::Closed, settle);
         let mut turning = pin!(turning);
         tokio::select! {
             biased;

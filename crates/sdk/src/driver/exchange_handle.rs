@@ -13,12 +13,12 @@ use bytes::Bytes;
 
 #[cfg(all(feature = "http", feature = "client"))]
 use super::Waiter;
-use super::ports::{Over, Turn};
+use super::ports::{ExchangeStep, Over};
 use super::{Engine, Link, Pool};
 
 /// An exchange that somebody carries. Dropping it tells the engine that the stream is gone, unless the
 /// exchange is over: what that means, the engine knows.
-pub(crate) struct Carried {
+pub(crate) struct ExchangeHandle {
     link: Arc<Link>,
     exchange: ExchangeId,
     over: Over,
@@ -46,7 +46,7 @@ pub(crate) struct WaitingCall {
     pub(crate) version: Option<ProtocolVersion>,
 }
 
-impl Carried {
+impl ExchangeHandle {
     pub(super) fn new(link: &Arc<Link>, exchange: ExchangeId, over: Over) -> Self {
         Self {
             link: link.clone(),
@@ -90,19 +90,22 @@ impl Carried {
     }
 
     /// What is next. Whoever is polled last is woken.
-    pub(crate) fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<Turn> {
+    pub(crate) fn poll_step(&self, cx: &mut Context<'_>) -> Poll<ExchangeStep> {
         self.poll(cx, |engine, exchange| {
             if let Some(waiting) = engine.first_waiting(exchange) {
-                return Some(Turn::Write(waiting));
+                return Some(ExchangeStep::Write(waiting));
             }
-            engine.exchange_mut(exchange)?.let_go.map(Turn::LetGo)
+            engine
+                .exchange_mut(exchange)?
+                .close_stream
+                .map(ExchangeStep::CloseStream)
         })
     }
 
     /// Ready when it is over, whatever waits on it; tells how.
     pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<Closing> {
         self.poll(cx, |_, _| None).map(|over| match over {
-            Turn::Over(how) => how,
+            ExchangeStep::Over(how) => how,
             _ => Closing::Abandoned,
         })
     }
@@ -110,8 +113,8 @@ impl Carried {
     fn poll(
         &self,
         cx: &mut Context<'_>,
-        next: impl FnOnce(&mut Engine, ExchangeId) -> Option<Turn>,
-    ) -> Poll<Turn> {
+        next: impl FnOnce(&mut Engine, ExchangeId) -> Option<ExchangeStep>,
+    ) -> Poll<ExchangeStep> {
         if let Some(over) = self.over.get() {
             return Poll::Ready(*over);
         }
@@ -126,16 +129,16 @@ impl Carried {
         match state.engine.exchange_mut(self.exchange) {
             Some(port) => port.wake_later(cx),
             // It is over, and whoever ended it is about to say so.
-            None => return Poll::Ready(Turn::Over(Closing::Abandoned)),
+            None => return Poll::Ready(ExchangeStep::Over(Closing::Abandoned)),
         }
         Poll::Pending
     }
 
     /// The stream goes on after all.
-    pub(crate) fn hold_on(&self) {
+    pub(crate) fn keep_stream(&self) {
         let mut state = self.link.lock();
         if let Some(port) = state.engine.exchange_mut(self.exchange) {
-            port.let_go = None;
+            port.close_stream = None;
         }
     }
 
@@ -265,7 +268,7 @@ impl Carried {
     }
 }
 
-impl Drop for Carried {
+impl Drop for ExchangeHandle {
     fn drop(&mut self) {
         if self.is_over() {
             return;
