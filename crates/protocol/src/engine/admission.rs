@@ -7,12 +7,13 @@ use crate::types::legacy::{Initialize, Ping};
 use crate::types::modern::Discover;
 use crate::types::{Era, ProgressToken, ProtocolVersion, Request as _, error_code};
 
-use super::exchange::{Frame, Owner, Purpose};
+use super::exchange::Purpose;
+use super::queue::{Frame, Owner};
 use super::requests::{Kind, Serving, Stage};
 use super::rules::{self, RequestMeta};
 use super::{
     Closing, End, Engine, Event, ExchangeId, Incoming, LossKind, RequestKey, Role, Time, Wire,
-    frame,
+    encode,
 };
 
 /// What becomes of a request that is not refused.
@@ -58,7 +59,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
                 }));
             }
             Ok(Admission::AtOnce(kind, version, answer)) => {
-                let bytes = frame::answer(&request.id, &answer);
+                let bytes = encode::answer(&request.id, &answer);
                 let serving = Serving {
                     stage: Stage::Answering(Stage::end_of(&answer)),
                     ..Serving::new(request.id, kind, exchange, version, None)
@@ -114,7 +115,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     ) {
         self.requests.refuse_serving(End::Rejected);
         let code = error.code;
-        let bytes = frame::answer(&request.id, &Err(error));
+        let bytes = encode::answer(&request.id, &Err(error));
         self.refuse(now, exchange, bytes, code);
     }
 

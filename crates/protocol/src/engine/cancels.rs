@@ -9,7 +9,7 @@ use super::deadline::Timer;
 use super::planted::{Bug, planted};
 use super::requests::Kind;
 use super::rules::{self, CancelNames};
-use super::{CallId, Engine, ExchangeId, Outcome, RequestKey, Sent, StopCause, Time, frame};
+use super::{CallId, Engine, ExchangeId, Outcome, RequestKey, Sent, StopCause, Time, encode};
 
 /// Longer ids are not remembered.
 const LONGEST_ID: usize = 256;
@@ -73,7 +73,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             self.requests.ledger.stray_cancels += 1;
             if planted(Bug::StrayCancelAnswered) {
                 let error = crate::jsonrpc::ErrorObject::new(error_code::INVALID_PARAMS, "what?");
-                self.refuse(now, exchange, frame::unaddressed(&error), error.code);
+                self.refuse(now, exchange, encode::unaddressed(&error), error.code);
             }
         }
     }

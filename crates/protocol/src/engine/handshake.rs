@@ -20,8 +20,8 @@ use crate::types::{
     meta_key,
 };
 
-use super::exchange::{Frame, Owner};
-use super::frame::{self, StandingMeta};
+use super::encode::{self, ClientMeta};
+use super::queue::{Frame, Owner};
 use super::requests::Kind;
 use super::rules::{self, names};
 use super::{
@@ -134,7 +134,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             return self.initialize(now, None);
         };
         let named = named.is_some();
-        self.standing_meta = Some(StandingMeta::new(&self.config.identity, version));
+        self.client_meta = Some(ClientMeta::new(&self.config.identity, version));
         let ask = Ask {
             idle: Wait::Forever,
             total: Wait::AtMost(self.config.spans.probe),
@@ -160,7 +160,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             total: Wait::AtMost(self.config.spans.initialize),
             ..Ask::new(Text::from_static(Initialize::METHOD), params)
         };
-        self.standing_meta = None;
+        self.client_meta = None;
         match self.open(now, &ask, Kind::Initialize, Era::Legacy) {
             Ok(call) => self.handshake = Handshake::Initializing { call },
             Err(outcome) => self.connect_failed(outcome),
@@ -206,7 +206,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         let legacy = self.spoken(Era::Legacy, offers);
         match (outcome, modern, legacy) {
             (Outcome::Answered(introduction), Some(version), _) => {
-                self.standing_meta = Some(StandingMeta::new(&self.config.identity, version));
+                self.client_meta = Some(ClientMeta::new(&self.config.identity, version));
                 self.connected(Handshake::Modern(version), version, introduction);
             }
             (Outcome::Refused(_), Some(version), _) if !named => {
@@ -235,7 +235,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             let violation = Violation::VersionNotOffered(result.protocol_version);
             return self.connect_failed(Outcome::Violated(violation));
         };
-        let bytes = frame::notification(InitializedParams::METHOD, None);
+        let bytes = encode::notification(InitializedParams::METHOD, None);
         let owner = Owner::Nobody;
         let lane = self.send_notice(now, Frame::new(owner, bytes));
         let experimental = result.capabilities.experimental.as_ref();

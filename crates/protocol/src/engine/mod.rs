@@ -70,27 +70,28 @@
 //! ```
 
 mod admission;
-mod answering;
-mod asking;
+mod calls;
 mod cancels;
 mod closing;
 mod config;
 mod deadline;
+mod encode;
 mod event;
 mod exchange;
 mod exchange_table;
-mod frame;
+mod exchanges;
 mod handlers;
 mod handshake;
 mod ids;
 mod ledger;
-mod links;
 mod outbox;
 mod outcome;
 mod planted;
-mod replies;
+mod queue;
 mod requests;
+mod responses;
 mod rules;
+mod serving;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -116,9 +117,9 @@ use crate::types::{CancelledParams, Notification as _, ProgressParams};
 use cancels::EarlyCancels;
 use closing::ClosingState;
 use deadline::{Timer, Timers};
+use encode::ClientMeta;
 use exchange::{Exchange, Purpose};
 use exchange_table::Exchanges;
-use frame::StandingMeta;
 use handlers::Handlers;
 use handshake::Handshake;
 use requests::{Delivery, Requests, Stage};
@@ -133,7 +134,7 @@ use requests::{Delivery, Requests, Stage};
 pub struct Engine<C = (), H = (), X = ()> {
     config: Arc<Config>,
     handshake: Handshake,
-    standing_meta: Option<StandingMeta>,
+    client_meta: Option<ClientMeta>,
     introduction: Option<RawJson>,
     requests: Requests<C>,
     handlers: Handlers<H>,
@@ -178,7 +179,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         Self {
             config,
             handshake,
-            standing_meta: None,
+            client_meta: None,
             introduction: None,
             requests: Requests::new(),
             handlers: Handlers::new(),
@@ -265,11 +266,11 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             (Kind::Request | Kind::Unknown, Some(id)) => {
                 let error = error.to_error_object();
                 let code = error.code;
-                self.refuse(now, exchange, frame::answer(id, &Err(error)), code);
+                self.refuse(now, exchange, encode::answer(id, &Err(error)), code);
             }
             (Kind::Request | Kind::Unknown, None) => {
                 let error = error.to_error_object();
-                self.refuse(now, exchange, frame::unaddressed(&error), error.code);
+                self.refuse(now, exchange, encode::unaddressed(&error), error.code);
             }
         }
         self.settle(now);

@@ -5,7 +5,8 @@
 
 use bytes::Bytes;
 
-use super::exchange::{Frame, Owner, Purpose};
+use super::exchange::Purpose;
+use super::queue::{Frame, Owner};
 use super::requests::Delivery;
 use super::{
     CallId, Closing, Engine, ExchangeId, Rejection, RequestKey, Sent, Time, Transmit, Waiting,

@@ -9,7 +9,7 @@
 //! through a function below, which gives back what it was given, unless a bug is planted.
 
 use super::deadline::Timer;
-use super::exchange::{Frame, Owner, Queue};
+use super::queue::{Frame, Owner, Queue};
 use super::rules::Announcement;
 use super::{CallId, Outcome, Time};
 

@@ -4,11 +4,11 @@ use super::*;
 use crate::jsonrpc::DecodeFault;
 
 fn outcome_of(era: Era, answer: &str) -> Outcome {
-    let mut desk = Desk::client(era, Wire::Pipe);
-    desk.call("tools/call");
-    desk.written();
-    desk.hear(answer);
-    desk.only_end()
+    let mut harness = Harness::client(era, Wire::Pipe);
+    harness.call("tools/call");
+    harness.written();
+    harness.hear(answer);
+    harness.only_end()
 }
 
 #[test]
@@ -67,11 +67,11 @@ fn only_some_requests_can_be_answered_with_questions() {
         ("tools/list", End::Violated),
         ("completion/complete", End::Violated),
     ] {
-        let mut desk = Desk::client(Era::Modern, Wire::Pipe);
-        desk.call(method);
-        desk.written();
-        desk.hear(answer);
-        assert_eq!(desk.only_end().end(), expected, "{method}");
+        let mut harness = Harness::client(Era::Modern, Wire::Pipe);
+        harness.call(method);
+        harness.written();
+        harness.hear(answer);
+        assert_eq!(harness.only_end().end(), expected, "{method}");
     }
 }
 
@@ -90,12 +90,12 @@ fn an_unknown_result_type_is_a_violation() {
 fn a_result_type_of_an_extension_that_was_announced_is_an_answer() {
     let mut config = client_config(Wire::Pipe);
     config.result_types.push("task".into());
-    let mut desk = Desk::new(config);
-    desk.connect(Era::Modern);
-    desk.call("tools/call");
-    desk.written();
-    desk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"task"}}"#);
-    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+    let mut harness = Harness::new(config);
+    harness.connect(Era::Modern);
+    harness.call("tools/call");
+    harness.written();
+    harness.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"task"}}"#);
+    assert!(matches!(harness.only_end(), Outcome::Answered(_)));
 }
 
 #[test]
@@ -112,12 +112,12 @@ fn a_result_that_is_no_object_is_a_violation() {
 
 #[test]
 fn a_malformed_answer_spoils_its_call_and_nothing_else() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    let first = desk.call("tools/call");
-    desk.call("tools/call");
-    desk.written();
-    desk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#);
-    let ends = desk.ends();
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
+    let first = harness.call("tools/call");
+    harness.call("tools/call");
+    harness.written();
+    harness.hear(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#);
+    let ends = harness.ends();
     assert_eq!(ends.len(), 1);
     assert_eq!(ends[0].0, first);
     assert!(matches!(
@@ -132,16 +132,16 @@ fn a_malformed_answer_spoils_its_call_and_nothing_else() {
 #[test]
 fn what_is_no_json_spoils_the_call_that_has_its_stream_to_itself_and_no_other() {
     for text in ["oops", r#"{"jsonrpc":"2.0","id":1"#, "[]"] {
-        let mut desk = Desk::client(Era::Modern, Wire::Http);
-        let call = desk.call("tools/call");
-        let exchange = desk.opened();
-        desk.hear_on(exchange, text);
-        assert!(desk.ends().is_empty(), "it was not written yet");
-        desk.written_on(exchange);
-        desk.hear_on(exchange, r#"{"jsonrpc":"2.0","method":7}"#);
-        assert!(desk.ends().is_empty(), "that was to be a notification");
-        desk.hear_on(exchange, text);
-        let ends = desk.ends();
+        let mut harness = Harness::client(Era::Modern, Wire::Http);
+        let call = harness.call("tools/call");
+        let exchange = harness.opened();
+        harness.hear_on(exchange, text);
+        assert!(harness.ends().is_empty(), "it was not written yet");
+        harness.written_on(exchange);
+        harness.hear_on(exchange, r#"{"jsonrpc":"2.0","method":7}"#);
+        assert!(harness.ends().is_empty(), "that was to be a notification");
+        harness.hear_on(exchange, text);
+        let ends = harness.ends();
         let violated = |outcome: &Outcome| {
             matches!(
                 outcome,
@@ -153,11 +153,11 @@ fn what_is_no_json_spoils_the_call_that_has_its_stream_to_itself_and_no_other() 
             "{text}: {ends:?}"
         );
 
-        let mut desk = Desk::client(Era::Modern, Wire::Pipe);
-        desk.call("tools/call");
-        desk.written();
-        desk.hear(text);
-        assert!(desk.ends().is_empty(), "{text}");
+        let mut harness = Harness::client(Era::Modern, Wire::Pipe);
+        harness.call("tools/call");
+        harness.written();
+        harness.hear(text);
+        assert!(harness.ends().is_empty(), "{text}");
     }
 }
 
@@ -170,7 +170,7 @@ fn an_error_never_names_a_request_that_it_may_not_mean() {
         r#"{"jsonrpc":"2.0","id":7,"id":1,"method":"tools/call"}"#,
         r#"{"id":1e,"jsonrpc":"2.0","method":"tools/call"}"#,
     ] {
-        let mut server = Desk::server(Era::Legacy, Wire::Pipe);
+        let mut server = Harness::server(Era::Legacy, Wire::Pipe);
         server.start("1");
         server.hear(text);
         let told = server.written();
@@ -181,7 +181,7 @@ fn an_error_never_names_a_request_that_it_may_not_mean() {
             "{told:?}"
         );
 
-        let mut client = Desk::client(Era::Legacy, Wire::Pipe);
+        let mut client = Harness::client(Era::Legacy, Wire::Pipe);
         client.call("tools/call");
         client.written();
         client.hear(&text.replace(r#""method":"tools/call""#, r#""result":{}"#));
@@ -211,9 +211,9 @@ fn an_answer_that_is_malformed_inside_spoils_its_call_too() {
 
 #[test]
 fn garbage_spoils_nothing() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    desk.call("tools/call");
-    desk.written();
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
+    harness.call("tools/call");
+    harness.written();
     for garbage in [
         "Listening on stdio…",
         "{",
@@ -221,129 +221,132 @@ fn garbage_spoils_nothing() {
         "\"id\"",
         r#"{"jsonrpc":"1.0","id":1}"#,
     ] {
-        desk.hear(garbage);
+        harness.hear(garbage);
     }
-    assert!(desk.events().is_empty());
+    assert!(harness.events().is_empty());
     assert!(
-        desk.written().is_empty(),
+        harness.written().is_empty(),
         "a client does not answer garbage"
     );
-    assert_eq!(desk.engine.ledger().malformed, 5);
+    assert_eq!(harness.engine.ledger().malformed, 5);
 }
 
 /// The server waits for an answer: what it asked cannot be read, but its id can.
 #[test]
 fn a_malformed_request_of_a_server_is_answered_by_a_legacy_client() {
     let malformed = r#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":[]}"#;
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    desk.hear(malformed);
-    let written = desk.written();
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
+    harness.hear(malformed);
+    let written = harness.written();
     assert_eq!(written.len(), 1);
     assert!(written[0].contains(r#""id":"q","error":{"code":-32600"#));
-    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
-    desk.hear(malformed);
-    assert!(desk.written().is_empty(), "a modern client must not answer");
-    assert_eq!(desk.engine.ledger().ignored_requests, 1);
+    let mut harness = Harness::client(Era::Modern, Wire::Pipe);
+    harness.hear(malformed);
+    assert!(
+        harness.written().is_empty(),
+        "a modern client must not answer"
+    );
+    assert_eq!(harness.engine.ledger().ignored_requests, 1);
 }
 
 #[test]
 fn bounded_a_server_that_floods_a_client_with_malformed_requests_is_left() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
     let long = "x".repeat(100_000);
     let malformed =
         format!(r#"{{"jsonrpc":"2.0","id":"{long}","method":"roots/list","params":[]}}"#);
     for _ in 0..200 {
-        desk.hear(&malformed);
+        harness.hear(&malformed);
     }
-    let cause = desk.engine.closed_because().expect("it is closing");
+    let cause = harness.engine.closed_because().expect("it is closing");
     assert_eq!(cause.kind, LossKind::Flooded);
 }
 
 #[test]
 fn an_answer_to_something_that_was_not_written_yet_is_no_answer() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    desk.call("tools/call");
-    desk.hear(&answer_to("1"));
-    assert!(desk.ends().is_empty());
-    assert_eq!(desk.engine.ledger().late_answers, 1);
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
+    harness.call("tools/call");
+    harness.hear(&answer_to("1"));
+    assert!(harness.ends().is_empty());
+    assert_eq!(harness.engine.ledger().late_answers, 1);
 }
 
 #[test]
 fn seven_is_not_the_string_seven() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    desk.call("tools/call");
-    desk.written();
-    desk.hear(&answer_to("\"1\""));
-    assert!(desk.ends().is_empty());
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
+    harness.call("tools/call");
+    harness.written();
+    harness.hear(&answer_to("\"1\""));
+    assert!(harness.ends().is_empty());
 }
 
 #[test]
 fn a_cancel_from_the_server_does_not_touch_a_call_of_ours_with_the_same_id() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    desk.call("tools/call");
-    desk.written();
-    desk.hear(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
-    let roots = desk.started();
-    desk.hear(&cancel_of("1"));
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
+    harness.call("tools/call");
+    harness.written();
+    harness.hear(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
+    let roots = harness.started();
+    harness.hear(&cancel_of("1"));
     assert!(matches!(
-        desk.events().as_slice(),
+        harness.events().as_slice(),
         [Event::Stop { request, .. }, Event::Abort { .. }] if *request == roots
     ));
-    desk.hear(&answer_to("1"));
-    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+    harness.hear(&answer_to("1"));
+    assert!(matches!(harness.only_end(), Outcome::Answered(_)));
 }
 
 #[test]
 fn a_modern_server_may_end_a_listen_with_a_cancel_and_nothing_else() {
-    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
-    desk.call("subscriptions/listen");
-    desk.call("tools/call");
-    desk.written();
-    desk.hear(&cancel_of("2"));
-    assert!(desk.ends().is_empty());
-    desk.hear(&cancel_of("1"));
-    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
-    assert!(desk.written().is_empty());
+    let mut harness = Harness::client(Era::Modern, Wire::Pipe);
+    harness.call("subscriptions/listen");
+    harness.call("tools/call");
+    harness.written();
+    harness.hear(&cancel_of("2"));
+    assert!(harness.ends().is_empty());
+    harness.hear(&cancel_of("1"));
+    assert!(matches!(harness.only_end(), Outcome::Answered(_)));
+    assert!(harness.written().is_empty());
 }
 
 #[test]
 fn a_modern_listen_ends_with_its_result_too() {
-    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
-    desk.call("subscriptions/listen");
-    desk.written();
-    desk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#);
-    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+    let mut harness = Harness::client(Era::Modern, Wire::Pipe);
+    harness.call("subscriptions/listen");
+    harness.written();
+    harness.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#);
+    assert!(matches!(harness.only_end(), Outcome::Answered(_)));
 }
 
 #[test]
 fn a_modern_client_ignores_requests() {
-    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
-    desk.hear(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
-    assert!(desk.events().is_empty());
-    assert!(desk.written().is_empty());
-    assert_eq!(desk.engine.ledger().ignored_requests, 1);
+    let mut harness = Harness::client(Era::Modern, Wire::Pipe);
+    harness.hear(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
+    assert!(harness.events().is_empty());
+    assert!(harness.written().is_empty());
+    assert_eq!(harness.engine.ledger().ignored_requests, 1);
 }
 
 #[test]
 fn ids_are_never_used_again() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    let first = desk.call("tools/call");
-    desk.cancel(first);
-    let second = desk.call("tools/call");
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
+    let first = harness.call("tools/call");
+    harness.cancel(first);
+    let second = harness.call("tools/call");
     assert_ne!(first, second);
     assert_eq!(second.request_id().to_string(), "2");
 }
 
 #[test]
 fn every_call_carries_a_progress_token_and_its_meta() {
-    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
+    let mut harness = Harness::client(Era::Modern, Wire::Pipe);
     let mut ask = Ask::new(
         "tools/call",
         RawJson::parse(r#"{ "name":"echo" }"#).unwrap(),
     );
     ask.meta.set("traceparent", "00-1-2-01").unwrap();
-    desk.ask(ask);
-    let frame = desk.written().remove(0);
+    harness.ask(ask);
+    let frame = harness.written().remove(0);
     let value: serde_json::Value = serde_json::from_str(&frame).unwrap();
     let meta = &value["params"]["_meta"];
     assert_eq!(meta["progressToken"], 1);
@@ -362,10 +365,10 @@ fn every_call_carries_a_progress_token_and_its_meta() {
 
 #[test]
 fn a_legacy_call_carries_no_modern_meta() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    desk.call("tools/list");
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
+    harness.call("tools/list");
     assert_eq!(
-        desk.written(),
+        harness.written(),
         [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"progressToken":1}}}"#
         ]

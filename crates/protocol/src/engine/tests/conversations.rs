@@ -89,8 +89,8 @@ pub(super) fn converse(seed: u64) -> Result<Totals, Broken> {
     }
     conversation.wind_down()?;
     let mut totals = Totals::default();
-    totals.count(conversation.client.desk.engine.ledger());
-    totals.count(conversation.server.desk.engine.ledger());
+    totals.count(conversation.client.harness.engine.ledger());
+    totals.count(conversation.server.harness.engine.ledger());
     Ok(totals)
 }
 
@@ -104,7 +104,7 @@ struct Conversation {
 
 /// One end, its handlers, and the pipe that leads to it.
 struct Side {
-    desk: Desk,
+    harness: Harness,
     monitor: Monitor,
     inbox: VecDeque<Bytes>,
     /// The peer will say nothing more.
@@ -118,7 +118,7 @@ struct Side {
 impl Side {
     fn new(config: Config) -> Self {
         Self {
-            desk: Desk::new(config),
+            harness: Harness::new(config),
             monitor: Monitor::default(),
             inbox: VecDeque::new(),
             input_ends: false,
@@ -134,8 +134,8 @@ impl Side {
     fn catch_up(&mut self, random: &mut Random) -> Result<(), Broken> {
         self.follow_opening();
         loop {
-            while self.desk.engine.poll_transmit().is_some() {}
-            let Some(event) = self.desk.engine.poll_event() else {
+            while self.harness.engine.poll_transmit().is_some() {}
+            let Some(event) = self.harness.engine.poll_event() else {
                 break;
             };
             self.monitor.event(&event)?;
@@ -144,13 +144,13 @@ impl Side {
                     self.monitor.request_began(incoming.key, incoming.id);
                     self.handlers.push(incoming.key);
                     if random.one_in(3) {
-                        self.desk.engine.grant_grace(incoming.key, None);
+                        self.harness.engine.grant_grace(incoming.key, None);
                     }
                 }
                 Event::Abort { request } if !random.one_in(4) => {
                     self.handlers.retain(|key| *key != request);
-                    let now = self.desk.now;
-                    self.desk.engine.handler_gone(now, request);
+                    let now = self.harness.now;
+                    self.harness.engine.handler_gone(now, request);
                 }
                 Event::Ended { call, .. } => self.calls.retain(|known| *known != call),
                 Event::Connected(_) => self.opening_ended(End::Answered),
@@ -164,7 +164,7 @@ impl Side {
 
     /// The handshake's calls are made by the engine itself.
     fn follow_opening(&mut self) {
-        let call = match self.desk.engine.handshake {
+        let call = match self.harness.engine.handshake {
             Handshake::Probing { call, .. } | Handshake::Initializing { call } => call,
             _ => return,
         };
@@ -191,7 +191,7 @@ impl Side {
             total: millis(100, 2000, random),
             ..Ask::new(method, RawJson::empty_object())
         };
-        if let Ok(call) = self.desk.engine.request(self.desk.now, ask) {
+        if let Ok(call) = self.harness.engine.request(self.harness.now, ask) {
             self.monitor.call_began(call, false);
             self.calls.push(call);
         }
@@ -201,11 +201,11 @@ impl Side {
         let Some(key) = random.one_of(&self.handlers) else {
             return Ok(());
         };
-        let now = self.desk.now;
+        let now = self.harness.now;
         let answer = match random.below(8) {
             0..=2 => {
                 let value = random.below(20) as f64;
-                let said = self.desk.engine.progress(now, key, value, None, None);
+                let said = self.harness.engine.progress(now, key, value, None, None);
                 return said.map_err(|how| Broken {
                     rule: "bounded",
                     how: how.to_string(),
@@ -221,8 +221,8 @@ impl Side {
         };
         self.handlers.retain(|known| *known != key);
         match answer {
-            Some(answer) => self.desk.engine.respond(now, key, answer),
-            None => self.desk.engine.handler_gone(now, key),
+            Some(answer) => self.harness.engine.respond(now, key, answer),
+            None => self.harness.engine.handler_gone(now, key),
         };
         Ok(())
     }
@@ -230,45 +230,48 @@ impl Side {
     /// Writes some of what waits, the last of it perhaps only in part.
     fn write(&mut self, random: &mut Random, pipe: &mut VecDeque<Bytes>) -> Result<(), Broken> {
         self.follow_opening();
-        let now = self.desk.now;
+        let now = self.harness.now;
         for _ in 0..=random.below(3) {
             if self
-                .desk
+                .harness
                 .engine
                 .exchanges
                 .get(LINK)
                 .is_some_and(|link| link.queue.has_begun())
             {
-                self.desk.engine.handle_write_done(now, LINK);
+                self.harness.engine.handle_write_done(now, LINK);
             }
-            let link = self.desk.engine.exchanges.get(LINK);
+            let link = self.harness.engine.exchanges.get(LINK);
             let Some(frame) = link.and_then(|link| link.queue.waiting().next()) else {
                 return Ok(());
             };
             let (owner, bytes) = (frame.owner, frame.bytes.clone());
-            self.monitor.write_begun(&self.desk.engine, owner, &bytes)?;
-            self.desk.engine.begin_write(now, LINK);
+            self.monitor
+                .write_begun(&self.harness.engine, owner, &bytes)?;
+            self.harness.engine.begin_write(now, LINK);
             pipe.push_back(bytes);
             if !random.one_in(4) {
-                self.desk.engine.handle_write_done(now, LINK);
+                self.harness.engine.handle_write_done(now, LINK);
             }
         }
         Ok(())
     }
 
     fn read_one(&mut self) {
-        if !self.desk.engine.wants_input() {
+        if !self.harness.engine.wants_input() {
             return;
         }
         if let Some(frame) = self.inbox.pop_front() {
             let text = str::from_utf8(&frame).expect("frames are text");
-            self.monitor.answered.taken(&self.desk.engine, LINK, text);
-            self.desk.hear(text);
+            self.monitor
+                .answered
+                .taken(&self.harness.engine, LINK, text);
+            self.harness.hear(text);
         }
     }
 
     fn is_quiet(&self) -> bool {
-        let engine = &self.desk.engine;
+        let engine = &self.harness.engine;
         let link = engine.exchanges.get(LINK);
         engine.requests.calls().is_empty()
             && engine.requests.all_serving().is_empty()
@@ -307,7 +310,11 @@ impl Conversation {
             server: Side::new(server),
             cut: false,
         };
-        conversation.client.desk.engine.connect(Time::START, mode);
+        conversation
+            .client
+            .harness
+            .engine
+            .connect(Time::START, mode);
         conversation
     }
 
@@ -351,8 +358,8 @@ impl Conversation {
 
     /// Whoever has closed says nothing more, and its peer will come to know.
     fn follow_closing(&mut self) {
-        self.server.input_ends |= self.client.desk.engine.is_closed();
-        self.client.input_ends |= self.server.desk.engine.is_closed();
+        self.server.input_ends |= self.client.harness.engine.is_closed();
+        self.client.input_ends |= self.server.harness.engine.is_closed();
     }
 
     fn either(&mut self) -> &mut Side {
@@ -369,7 +376,7 @@ impl Conversation {
             &mut self.server
         };
         if let Some(call) = self.random.one_of(&side.calls) {
-            side.desk.cancel(call);
+            side.harness.cancel(call);
         }
     }
 
@@ -395,14 +402,16 @@ impl Conversation {
         }
         // What is already in the pipe is read first.
         if side.inbox.is_empty() && side.input_ends {
-            side.desk.engine.handle_input_ended(side.desk.now, LINK);
+            side.harness
+                .engine
+                .handle_input_ended(side.harness.now, LINK);
         }
     }
 
     fn pass(&mut self, millis: u64) {
         let span = Duration::from_millis(millis);
-        self.client.desk.pass(span);
-        self.server.desk.pass(span);
+        self.client.harness.pass(span);
+        self.server.harness.pass(span);
     }
 
     /// Something that means nothing, and must change nothing but a counter.
@@ -417,8 +426,8 @@ impl Conversation {
             _ => error_for("\"1\""),
         };
         let side = self.either();
-        if !side.desk.engine.is_closed() {
-            side.desk.hear(&text);
+        if !side.harness.engine.is_closed() {
+            side.harness.hear(&text);
         }
     }
 
@@ -428,7 +437,7 @@ impl Conversation {
                 self.cut = true;
                 for side in [&mut self.client, &mut self.server] {
                     side.monitor.link_lost();
-                    side.desk.lose_link();
+                    side.harness.lose_link();
                 }
             }
             1 => {
@@ -436,17 +445,17 @@ impl Conversation {
                 self.client.monitor.link_lost();
             }
             2 => {
-                let now = self.server.desk.now;
-                self.server.desk.engine.shutdown(now, Shutdown::Drain);
+                let now = self.server.harness.now;
+                self.server.harness.engine.shutdown(now, Shutdown::Drain);
             }
             3 => {
-                let now = self.client.desk.now;
-                self.client.desk.engine.shutdown(now, Shutdown::Now);
+                let now = self.client.harness.now;
+                self.client.harness.engine.shutdown(now, Shutdown::Now);
             }
             4 => {
                 let side = self.either();
-                let now = side.desk.now;
-                side.desk.engine.shutdown(now, Shutdown::Now);
+                let now = side.harness.now;
+                side.harness.engine.shutdown(now, Shutdown::Now);
             }
             _ => {}
         }
@@ -454,8 +463,8 @@ impl Conversation {
 
     fn check(&mut self) -> Result<(), Broken> {
         for side in [&mut self.client, &mut self.server] {
-            side.desk.engine.check()?;
-            side.monitor.check(&side.desk.engine)?;
+            side.harness.engine.check()?;
+            side.monitor.check(&side.harness.engine)?;
         }
         Ok(())
     }
@@ -486,7 +495,7 @@ impl Conversation {
         }
         for (name, side) in [("client", &self.client), ("server", &self.server)] {
             if !side.is_quiet() {
-                let how = format!("the {name} never comes to rest: {:?}", side.desk.engine);
+                let how = format!("the {name} never comes to rest: {:?}", side.harness.engine);
                 return broken("no-hang", how);
             }
             side.monitor.every_call_ended()?;
@@ -504,11 +513,11 @@ impl Side {
             .handlers
             .iter()
             .copied()
-            .filter(|key| self.desk.engine.requests.serving(*key).is_none())
+            .filter(|key| self.harness.engine.requests.serving(*key).is_none())
             .collect();
         for key in aborted {
             self.handlers.retain(|known| *known != key);
-            self.desk.respond(key);
+            self.harness.respond(key);
         }
     }
 }

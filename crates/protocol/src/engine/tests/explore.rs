@@ -144,7 +144,7 @@ enum Action {
 #[derive(Clone)]
 struct World {
     plan: Plan,
-    desk: Desk,
+    harness: Harness,
     monitor: Monitor,
     requests: Vec<Begun>,
     /// The era probe, once `initialize` has taken its place.
@@ -204,16 +204,16 @@ impl World {
             config.limits.handlers = 1;
             config.limits.queued_answers = 0;
         }
-        let mut desk = Desk::new(config);
+        let mut harness = Harness::new(config);
         let opens = plan.requests.contains(&Opening);
         match plan.role {
-            Client if !opens => desk.connect(plan.era),
-            Server if plan.era == Legacy => desk.be_initialized(),
+            Client if !opens => harness.connect(plan.era),
+            Server if plan.era == Legacy => harness.be_initialized(),
             _ => {}
         }
         Self {
             plan,
-            desk,
+            harness,
             monitor: Monitor::default(),
             requests: Vec::new(),
             probe: None,
@@ -237,11 +237,11 @@ impl World {
             let mut prints: Vec<u64> = prints.collect();
             prints.sort_unstable();
             prints.hash(&mut hasher);
-            self.desk.engine.closing.fingerprint().hash(&mut hasher);
-            self.desk.engine.transmits.len().hash(&mut hasher);
+            self.harness.engine.closing.fingerprint().hash(&mut hasher);
+            self.harness.engine.transmits.len().hash(&mut hasher);
             return hasher.finish();
         }
-        self.desk.engine.fingerprint().hash(&mut hasher);
+        self.harness.engine.fingerprint().hash(&mut hasher);
         self.monitor.hash(&mut hasher);
         self.requests.len().hash(&mut hasher);
         for begun in &self.requests {
@@ -253,7 +253,7 @@ impl World {
     /// The state of one request that shares nothing with the others.
     fn request_print(&self, at: usize) -> u64 {
         let mut hasher = DefaultHasher::new();
-        let engine = &self.desk.engine;
+        let engine = &self.harness.engine;
         match self.requests[at] {
             Begun::Served { key } => {
                 engine.request_print(key).hash(&mut hasher);
@@ -274,7 +274,7 @@ impl World {
 
     /// All that could happen next.
     fn actions(&self) -> Vec<Action> {
-        let engine = &self.desk.engine;
+        let engine = &self.harness.engine;
         let mut actions = vec![Action::Close];
         if self.requests.len() < self.plan.requests.len() && self.is_taken() {
             actions.push(Action::Next);
@@ -319,7 +319,7 @@ impl World {
     /// Whether the transport hands the next request over: it asks before each one.
     fn is_taken(&self) -> bool {
         let next = self.plan.requests[self.requests.len()];
-        let engine = &self.desk.engine;
+        let engine = &self.harness.engine;
         self.plan.wire == Http || !matches!(next, Served | Listened) || engine.wants_input()
     }
 
@@ -330,7 +330,7 @@ impl World {
             Action::CancelByCaller(at),
             Action::CancelByPeer(at),
         ]);
-        let Some(call) = self.desk.engine.requests.call(id) else {
+        let Some(call) = self.harness.engine.requests.call(id) else {
             actions.push(Action::StaleProgress(at));
             return;
         };
@@ -349,7 +349,7 @@ impl World {
 
     fn served_actions(&self, at: usize, key: RequestKey, actions: &mut Vec<Action>) {
         actions.push(Action::CancelByPeer(at));
-        let engine = &self.desk.engine;
+        let engine = &self.harness.engine;
         if let Some(serving) = engine.requests.serving(key)
             && serving.deadline.is_some()
         {
@@ -381,7 +381,7 @@ impl World {
     /// Handlers speak only while the transport is not too far behind. Without this the orders in
     /// which nine frames can stand in one queue are most of what there is to see.
     fn has_room(&self, key: RequestKey) -> bool {
-        let engine = &self.desk.engine;
+        let engine = &self.harness.engine;
         let exchange = engine.requests.serving(key).map(|serving| serving.exchange);
         let exchange = exchange.and_then(|exchange| engine.exchanges.get(exchange));
         let limit = if self.plan.wire == Http { 1 } else { 2 };
@@ -390,7 +390,7 @@ impl World {
 
     /// The application does not know of it, so it cannot do anything about it.
     fn is_untold(&self, key: RequestKey) -> bool {
-        let mut events = self.desk.engine.events.iter();
+        let mut events = self.harness.engine.events.iter();
         events.any(|event| matches!(event, Event::Request(incoming) if incoming.key == key))
     }
 
@@ -424,7 +424,7 @@ impl World {
     fn can_be_acknowledged(&self, exchange: &Exchange) -> bool {
         let waits = match &exchange.purpose {
             Purpose::Call(call) => {
-                let call = self.desk.engine.requests.call(*call);
+                let call = self.harness.engine.requests.call(*call);
                 call.is_some_and(|call| {
                     let waits =
                         matches!(call.delivery, Delivery::Incomplete | Delivery::Written(_));
@@ -438,12 +438,12 @@ impl World {
 
     /// Lets one thing happen, and checks every rule.
     fn take(&mut self, action: Action) -> Result<(), Broken> {
-        let before = self.desk.engine.fingerprint();
+        let before = self.harness.engine.fingerprint();
         let inert = self.is_inert(action);
         self.act(action)?;
         self.carry_out();
         self.follow_opening();
-        if inert && self.desk.engine.fingerprint() != before {
+        if inert && self.harness.engine.fingerprint() != before {
             let rule = match action {
                 Action::CancelByPeer(_) => "strays-are-quiet",
                 _ => "late-is-inert",
@@ -453,18 +453,18 @@ impl World {
         if action == Action::TellApplication || !self.tells_late() {
             self.tell_application()?;
         }
-        self.desk.engine.check()?;
-        self.monitor.check(&self.desk.engine)
+        self.harness.engine.check()?;
+        self.monitor.check(&self.harness.engine)
     }
 
     /// Only a request that comes in waits to be told; all else is told at once.
     fn tells_late(&self) -> bool {
-        let mut events = self.desk.engine.events.iter();
+        let mut events = self.harness.engine.events.iter();
         events.any(|event| matches!(event, Event::Request(_)))
     }
 
     fn tell_application(&mut self) -> Result<(), Broken> {
-        for event in self.desk.events() {
+        for event in self.harness.events() {
             self.monitor.event(&event)?;
             match event {
                 Event::Request(incoming) => self.handler_started(&incoming),
@@ -487,12 +487,12 @@ impl World {
     /// all want to clean up.
     fn handler_started(&mut self, incoming: &Incoming) {
         match incoming.id {
-            _ if self.is_symmetric() => self.desk.engine.grant_grace(incoming.key, None),
-            RequestId::Number(2) => self.desk.engine.grant_grace(incoming.key, None),
+            _ if self.is_symmetric() => self.harness.engine.grant_grace(incoming.key, None),
+            RequestId::Number(2) => self.harness.engine.grant_grace(incoming.key, None),
             RequestId::Number(3) => {
-                let now = self.desk.now;
+                let now = self.harness.now;
                 let span = Duration::from_secs(5);
-                self.desk
+                self.harness
                     .engine
                     .set_deadline(now, incoming.key, span, done());
             }
@@ -502,14 +502,14 @@ impl World {
 
     /// The transport does what it is told.
     fn carry_out(&mut self) {
-        for transmit in self.desk.transmits() {
+        for transmit in self.harness.transmits() {
             let Transmit::Close { exchange, .. } = transmit else {
                 continue;
             };
             for begun in &self.requests {
                 if let Begun::Call { id, on } = begun
                     && *on == exchange
-                    && self.desk.engine.requests.call(*id).is_none()
+                    && self.harness.engine.requests.call(*id).is_none()
                 {
                     self.monitor.closed(*id);
                 }
@@ -519,7 +519,7 @@ impl World {
 
     /// A probe that failed is followed by `initialize`, which takes its place in the plan.
     fn follow_opening(&mut self) {
-        let Handshake::Initializing { call } = self.desk.engine.handshake else {
+        let Handshake::Initializing { call } = self.harness.engine.handshake else {
             return;
         };
         if let Some(Begun::Call { id, .. }) = self.requests.first().copied()
@@ -542,7 +542,7 @@ impl World {
 
     /// Whether an action must change nothing.
     fn is_inert(&self, action: Action) -> bool {
-        let engine = &self.desk.engine;
+        let engine = &self.harness.engine;
         match action {
             Action::Answer(at) | Action::ErrorAnswer(at) => match self.requests[at] {
                 // It makes the cancel superfluous.
@@ -576,19 +576,19 @@ impl World {
     }
 
     fn act(&mut self, action: Action) -> Result<(), Broken> {
-        let now = self.desk.now;
+        let now = self.harness.now;
         match action {
             Action::Next => self.begin_next(),
             Action::TellApplication => {}
             Action::WriteBegun(exchange) => return self.write_begun(exchange),
-            Action::WriteDone(exchange) => self.desk.engine.handle_write_done(now, exchange),
+            Action::WriteDone(exchange) => self.harness.engine.handle_write_done(now, exchange),
             Action::Acknowledged(exchange) => {
-                self.desk.engine.handle_acknowledged(now, exchange);
+                self.harness.engine.handle_acknowledged(now, exchange);
             }
             Action::Answer(at) => self.hear_of_call(at, &self.answer(at)),
             Action::LateProbeAnswer => {
                 let text = introduction(self.wire_id_of(self.probe));
-                self.desk.hear(&text);
+                self.harness.hear(&text);
             }
             Action::ErrorAnswer(at) => self.hear_of_call(at, &error_for(&self.wire_id(at))),
             Action::Progress(at) => {
@@ -602,7 +602,7 @@ impl World {
             }
             Action::CancelByCaller(at) => {
                 if let Begun::Call { id, .. } = self.requests[at] {
-                    self.desk.engine.cancel(now, id, None);
+                    self.harness.engine.cancel(now, id, None);
                 }
             }
             Action::CancelByPeer(at) => self.hear_cancel(&cancel_of(&(at + 1).to_string())),
@@ -610,67 +610,70 @@ impl World {
                 let id = self.requests.len() + 1;
                 self.hear_cancel(&cancel_of(&id.to_string()));
             }
-            Action::EarlyCancelForgotten => self.desk.engine.forget_early_cancel(),
+            Action::EarlyCancelForgotten => self.harness.engine.forget_early_cancel(),
             Action::IdleDeadline(at) => self.time_out(at, Clock::Idle),
             Action::TotalDeadline(at) => self.time_out(at, Clock::Total),
             Action::HandlerDone(at) => {
-                self.desk.engine.respond(now, self.key(at), Ok(done()));
+                self.harness.engine.respond(now, self.key(at), Ok(done()));
             }
             Action::HandlerFails(at) => {
                 let error = crate::jsonrpc::ErrorObject::new(1, "no");
-                self.desk.engine.respond(now, self.key(at), Err(error));
+                self.harness.engine.respond(now, self.key(at), Err(error));
             }
             Action::HandlerProgress(at) => {
                 let key = self.key(at);
-                let serving = self.desk.engine.requests.serving(key);
+                let serving = self.harness.engine.requests.serving(key);
                 let last = serving.and_then(|serving| serving.progress).unwrap_or(0.0);
-                let said = self.desk.engine.progress(now, key, last + 1.0, None, None);
+                let said = self
+                    .harness
+                    .engine
+                    .progress(now, key, last + 1.0, None, None);
                 said.map_err(|how| Broken {
                     rule: "bounded",
                     how: how.to_string(),
                 })?;
             }
             Action::HandlerGone(at) => {
-                self.desk.engine.handler_gone(now, self.key(at));
+                self.harness.engine.handler_gone(now, self.key(at));
             }
             Action::HandlerDeadline(at) => {
-                self.desk.engine.request_due(now, self.key(at));
-                self.desk.engine.settle(now);
+                self.harness.engine.request_due(now, self.key(at));
+                self.harness.engine.settle(now);
             }
             Action::GraceOver(at) => {
-                self.desk.engine.abort(self.key(at));
-                self.desk.engine.settle(now);
+                self.harness.engine.abort(self.key(at));
+                self.harness.engine.settle(now);
             }
             Action::ExchangeLost(exchange, resumable) => {
                 self.mark_lost(exchange, resumable);
                 let answered = &mut self.monitor.answered;
                 match (self.plan.role, self.plan.era) {
-                    (Server, Legacy) => answered.broken_off(&self.desk.engine, exchange),
+                    (Server, Legacy) => answered.broken_off(&self.harness.engine, exchange),
                     _ if resumable => {}
-                    _ => answered.gone(&self.desk.engine, exchange),
+                    _ => answered.gone(&self.harness.engine, exchange),
                 }
                 let cause = LossKind::Io.into();
-                let engine = &mut self.desk.engine;
+                let engine = &mut self.harness.engine;
                 engine.handle_exchange_lost(now, exchange, cause, resumable);
             }
             Action::ExchangeResumed(exchange) => {
-                self.desk.engine.handle_exchange_resumed(now, exchange);
+                self.harness.engine.handle_exchange_resumed(now, exchange);
             }
             Action::ExchangeTimeUp(exchange) => self.exchange_time_up(exchange),
             Action::LinkLost => {
                 self.monitor.link_lost();
-                self.desk.lose_link();
+                self.harness.lose_link();
             }
-            Action::InputEnds => self.desk.engine.handle_input_ended(now, LINK),
-            Action::HungUp => self.desk.engine.handle_hung_up(now),
-            Action::Close => self.desk.engine.shutdown(now, Shutdown::Drain),
+            Action::InputEnds => self.harness.engine.handle_input_ended(now, LINK),
+            Action::HungUp => self.harness.engine.handle_hung_up(now),
+            Action::Close => self.harness.engine.shutdown(now, Shutdown::Drain),
             Action::CloseTimeUp => {
-                if !self.desk.engine.closing.refuses_requests() {
+                if !self.harness.engine.closing.refuses_requests() {
                     // Nobody is left on either side.
                     self.monitor.link_lost();
                 }
-                self.desk.engine.closing_due(now);
-                self.desk.engine.settle(now);
+                self.harness.engine.closing_due(now);
+                self.harness.engine.settle(now);
             }
         }
         Ok(())
@@ -694,8 +697,8 @@ impl World {
                     Legacy => Mode::Legacy,
                     Modern => Mode::Auto,
                 };
-                let call = self.desk.engine.requests.next_call();
-                self.desk.engine.connect(self.desk.now, mode);
+                let call = self.harness.engine.requests.next_call();
+                self.harness.engine.connect(self.harness.now, mode);
                 self.began(call, true)
             }
             Served => self.receive(tool_call_of(self.plan.era, &id), &id),
@@ -712,14 +715,14 @@ impl World {
             serves,
             ..Ask::new(method, RawJson::empty_object())
         };
-        match self.desk.engine.request(self.desk.now, ask) {
+        match self.harness.engine.request(self.harness.now, ask) {
             Ok(call) => self.began(call, false),
             Err(_) => Begun::Never,
         }
     }
 
     fn began(&mut self, id: CallId, is_opening: bool) -> Begun {
-        match self.desk.engine.requests.call(id) {
+        match self.harness.engine.requests.call(id) {
             Some(call) => {
                 let on = call.exchange;
                 self.monitor.call_began(id, is_opening);
@@ -733,9 +736,11 @@ impl World {
     fn receive(&mut self, text: String, id: &str) -> Begun {
         let exchange = match (self.plan.role, self.plan.wire) {
             (_, Pipe | EventStream) => LINK,
-            (Server, Http) => self.desk.engine.handle_exchange_opened(),
+            (Server, Http) => self.harness.engine.handle_exchange_opened(),
             (Client, Http) => match self.requests.first() {
-                Some(Begun::Call { on, .. }) if self.desk.engine.exchanges.get(*on).is_some() => {
+                Some(Begun::Call { on, .. })
+                    if self.harness.engine.exchanges.get(*on).is_some() =>
+                {
                     *on
                 }
                 _ => LINK,
@@ -743,12 +748,14 @@ impl World {
         };
         self.monitor
             .answered
-            .taken(&self.desk.engine, exchange, &text);
-        self.desk.hear_on(exchange, &text);
+            .taken(&self.harness.engine, exchange, &text);
+        self.harness.hear_on(exchange, &text);
         if (self.plan.role, self.plan.wire) == (Server, Http) {
-            self.desk.engine.handle_input_ended(self.desk.now, exchange);
+            self.harness
+                .engine
+                .handle_input_ended(self.harness.now, exchange);
         }
-        let last = self.desk.engine.events.back();
+        let last = self.harness.engine.events.back();
         match last {
             Some(Event::Request(incoming)) if incoming.id.to_string() == id => {
                 let (key, id) = (incoming.key, incoming.id.clone());
@@ -760,12 +767,13 @@ impl World {
     }
 
     fn write_begun(&mut self, exchange: ExchangeId) -> Result<(), Broken> {
-        let known = self.desk.engine.exchanges.get(exchange);
+        let known = self.harness.engine.exchanges.get(exchange);
         if let Some(frame) = known.and_then(|known| known.queue.waiting().next()) {
             let (owner, bytes) = (frame.owner, frame.bytes.clone());
-            self.monitor.write_begun(&self.desk.engine, owner, &bytes)?;
+            self.monitor
+                .write_begun(&self.harness.engine, owner, &bytes)?;
         }
-        self.desk.engine.begin_write(self.desk.now, exchange);
+        self.harness.engine.begin_write(self.harness.now, exchange);
         Ok(())
     }
 
@@ -774,28 +782,30 @@ impl World {
             Begun::Call { on, .. } if self.plan.role == Client && self.plan.wire == Http => on,
             _ => LINK,
         };
-        self.desk.hear_on(on, text);
+        self.harness.hear_on(on, text);
     }
 
     fn hear_cancel(&mut self, text: &str) {
-        self.monitor.answered.taken(&self.desk.engine, LINK, text);
+        self.monitor
+            .answered
+            .taken(&self.harness.engine, LINK, text);
         match (self.plan.role, self.plan.wire) {
-            (Server, Http) => drop(self.desk.post(text)),
-            _ => self.desk.hear(text),
+            (Server, Http) => drop(self.harness.post(text)),
+            _ => self.harness.hear(text),
         }
     }
 
     fn time_out(&mut self, at: usize, clock: Clock) {
         if let Begun::Call { id, .. } = self.requests[at] {
-            let engine = &mut self.desk.engine;
-            engine.time_out(self.desk.now, id, clock, Duration::from_secs(1));
-            engine.settle(self.desk.now);
+            let engine = &mut self.harness.engine;
+            engine.time_out(self.harness.now, id, clock, Duration::from_secs(1));
+            engine.settle(self.harness.now);
         }
     }
 
     /// Its time is over, or the time in which a response head should have come.
     fn exchange_time_up(&mut self, id: ExchangeId) {
-        let exchange = self.desk.engine.exchanges.get(id);
+        let exchange = self.harness.engine.exchanges.get(id);
         let due = exchange.and_then(|exchange| exchange.timer);
         let due = due.expect("only what has a timer is due");
         let announces = exchange.is_some_and(|exchange| {
@@ -804,17 +814,17 @@ impl World {
         });
         if !announces {
             self.mark_lost(id, false);
-            self.monitor.answered.gone(&self.desk.engine, id);
+            self.monitor.answered.gone(&self.harness.engine, id);
         }
-        self.desk.engine.exchange_due(due, id);
-        self.desk.engine.settle(due);
+        self.harness.engine.exchange_due(due, id);
+        self.harness.engine.settle(due);
     }
 
     fn mark_lost(&mut self, exchange: ExchangeId, resumable: bool) {
         for begun in &self.requests {
             if let Begun::Call { id, on } = begun
                 && !resumable
-                && (*on == exchange || self.desk.engine.carries_cancel(exchange, *id))
+                && (*on == exchange || self.harness.engine.carries_cancel(exchange, *id))
             {
                 self.monitor.exchange_lost(*id);
             }
@@ -834,7 +844,7 @@ impl World {
 
     fn call(&self, at: usize) -> Option<&super::super::requests::Call> {
         match self.requests[at] {
-            Begun::Call { id, .. } => self.desk.engine.requests.call(id),
+            Begun::Call { id, .. } => self.harness.engine.requests.call(id),
             _ => None,
         }
     }

@@ -5,10 +5,10 @@ use crate::types::{CacheScope, ServerCapabilities};
 
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-fn connecting(mode: Mode) -> Desk {
-    let mut desk = Desk::new(client_config(Wire::Pipe));
-    desk.engine.connect(desk.now, mode);
-    desk
+fn connecting(mode: Mode) -> Harness {
+    let mut harness = Harness::new(client_config(Wire::Pipe));
+    harness.engine.connect(harness.now, mode);
+    harness
 }
 
 fn initialize_result(id: &str, version: &str) -> String {
@@ -25,37 +25,37 @@ fn discover_result(versions: &str) -> String {
 
 #[test]
 fn a_modern_answer_to_the_probe_stays_modern() {
-    let mut desk = connecting(Mode::Auto);
-    assert!(desk.written()[0].contains("server/discover"));
-    desk.hear(&discover_result(r#""2026-07-28","2025-11-25""#));
-    assert!(matches!(desk.events().as_slice(), [Event::Connected(_)]));
-    assert_eq!(desk.engine.version(), Some(ProtocolVersion::V2026_07_28));
-    assert!(desk.written().is_empty());
+    let mut harness = connecting(Mode::Auto);
+    assert!(harness.written()[0].contains("server/discover"));
+    harness.hear(&discover_result(r#""2026-07-28","2025-11-25""#));
+    assert!(matches!(harness.events().as_slice(), [Event::Connected(_)]));
+    assert_eq!(harness.engine.version(), Some(ProtocolVersion::V2026_07_28));
+    assert!(harness.written().is_empty());
 }
 
 #[test]
 fn any_other_error_falls_back_to_initialize() {
     for code in [-32601, -32602, -32600, -32000, 0] {
-        let mut desk = connecting(Mode::Auto);
-        desk.written();
-        desk.hear(&format!(
+        let mut harness = connecting(Mode::Auto);
+        harness.written();
+        harness.hear(&format!(
             r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"?"}}}}"#
         ));
-        let frames = desk.written();
+        let frames = harness.written();
         assert!(frames.len() == 1 && frames[0].contains("\"initialize\""));
-        desk.hear(&initialize_result("2", "2025-06-18"));
-        assert!(matches!(desk.events().as_slice(), [Event::Connected(_)]));
-        assert_eq!(desk.engine.version(), Some(ProtocolVersion::V2025_06_18));
-        assert_eq!(desk.written(), [INITIALIZED]);
+        harness.hear(&initialize_result("2", "2025-06-18"));
+        assert!(matches!(harness.events().as_slice(), [Event::Connected(_)]));
+        assert_eq!(harness.engine.version(), Some(ProtocolVersion::V2025_06_18));
+        assert_eq!(harness.written(), [INITIALIZED]);
     }
 }
 
 #[test]
 fn five_seconds_of_silence_fall_back_to_initialize() {
-    let mut desk = connecting(Mode::Auto);
-    desk.written();
-    desk.pass(Duration::from_secs(5));
-    let frames = desk.written();
+    let mut harness = connecting(Mode::Auto);
+    harness.written();
+    harness.pass(Duration::from_secs(5));
+    let frames = harness.written();
     assert!(
         frames.len() == 1 && frames[0].contains("\"initialize\""),
         "never-initialize"
@@ -64,10 +64,10 @@ fn five_seconds_of_silence_fall_back_to_initialize() {
 
 #[test]
 fn a_modern_server_that_speaks_no_version_of_ours_but_a_legacy_one_is_initialized() {
-    let mut desk = connecting(Mode::Auto);
-    desk.written();
-    desk.hear(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"?","data":{"supported":["2031-01-01","2025-06-18"],"requested":"2026-07-28"}}}"#);
-    assert!(desk.written()[0].contains("2025-06-18"));
+    let mut harness = connecting(Mode::Auto);
+    harness.written();
+    harness.hear(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"?","data":{"supported":["2031-01-01","2025-06-18"],"requested":"2026-07-28"}}}"#);
+    assert!(harness.written()[0].contains("2025-06-18"));
 }
 
 /// 2026-07-28, basic/versioning: a client picks from the list that it is given, and asks again.
@@ -80,23 +80,23 @@ fn a_server_that_names_our_revision_is_asked_again_once() {
         )
     };
     for mode in [Mode::Auto, Mode::Modern] {
-        let mut desk = connecting(mode);
-        desk.written();
-        desk.hear(&refusal(1));
-        assert!(desk.written()[0].contains("server/discover"));
+        let mut harness = connecting(mode);
+        harness.written();
+        harness.hear(&refusal(1));
+        assert!(harness.written()[0].contains("server/discover"));
         let result =
             r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}"#;
-        desk.hear(&format!(r#"{{"jsonrpc":"2.0","id":2,"result":{result}}}"#));
-        assert_eq!(desk.engine.version(), Some(ProtocolVersion::V2026_07_28));
+        harness.hear(&format!(r#"{{"jsonrpc":"2.0","id":2,"result":{result}}}"#));
+        assert_eq!(harness.engine.version(), Some(ProtocolVersion::V2026_07_28));
 
-        let mut desk = connecting(mode);
-        desk.written();
-        desk.hear(&refusal(1));
-        desk.written();
-        desk.hear(&refusal(2));
-        assert!(desk.written().is_empty());
+        let mut harness = connecting(mode);
+        harness.written();
+        harness.hear(&refusal(1));
+        harness.written();
+        harness.hear(&refusal(2));
+        assert!(harness.written().is_empty());
         assert!(matches!(
-            desk.engine.poll_event(),
+            harness.engine.poll_event(),
             Some(Event::ConnectFailed(Outcome::Refused(_)))
         ));
     }
@@ -105,35 +105,35 @@ fn a_server_that_names_our_revision_is_asked_again_once() {
 #[test]
 fn a_modern_server_with_no_version_in_common_is_a_clear_failure() {
     for mode in [Mode::Auto, Mode::Modern] {
-        let mut desk = connecting(mode);
-        desk.written();
-        desk.hear(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"?","data":{"supported":["2031-01-01"],"requested":"2026-07-28"}}}"#);
+        let mut harness = connecting(mode);
+        harness.written();
+        harness.hear(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"?","data":{"supported":["2031-01-01"],"requested":"2026-07-28"}}}"#);
         assert!(matches!(
-            desk.events().as_slice(),
+            harness.events().as_slice(),
             [Event::ConnectFailed(Outcome::Refused(_))]
         ));
-        assert!(desk.written().is_empty());
+        assert!(harness.written().is_empty());
     }
 }
 
 #[test]
 fn modern_only_does_not_fall_back() {
-    let mut desk = connecting(Mode::Modern);
-    desk.written();
-    desk.hear(&error_for("1"));
+    let mut harness = connecting(Mode::Modern);
+    harness.written();
+    harness.hear(&error_for("1"));
     assert!(matches!(
-        desk.events().as_slice(),
+        harness.events().as_slice(),
         [Event::ConnectFailed(Outcome::Refused(_))]
     ));
 }
 
 #[test]
 fn a_server_that_dies_on_the_probe_is_lost() {
-    let mut desk = connecting(Mode::Auto);
-    desk.written();
-    desk.engine.handle_input_ended(desk.now, LINK);
+    let mut harness = connecting(Mode::Auto);
+    harness.written();
+    harness.engine.handle_input_ended(harness.now, LINK);
     assert!(matches!(
-        desk.events()[0],
+        harness.events()[0],
         Event::ConnectFailed(Outcome::Lost { .. })
     ));
 }
@@ -149,14 +149,15 @@ fn http_falls_back_on_the_statuses_that_mean_unknown_and_on_no_other() {
         (500, false),
         (503, false),
     ] {
-        let mut desk = Desk::new(client_config(Wire::Http));
-        desk.engine.connect(desk.now, Mode::Auto);
-        let exchange = desk.opened();
-        desk.written_on(exchange);
+        let mut harness = Harness::new(client_config(Wire::Http));
+        harness.engine.connect(harness.now, Mode::Auto);
+        let exchange = harness.opened();
+        harness.written_on(exchange);
         let cause = LossKind::HttpStatus(status).into();
-        desk.engine
-            .handle_exchange_lost(desk.now, exchange, cause, false);
-        let failed = desk
+        harness
+            .engine
+            .handle_exchange_lost(harness.now, exchange, cause, false);
+        let failed = harness
             .events()
             .iter()
             .any(|event| matches!(event, Event::ConnectFailed(_)));
@@ -166,24 +167,24 @@ fn http_falls_back_on_the_statuses_that_mean_unknown_and_on_no_other() {
 
 #[test]
 fn a_probe_that_times_out_on_http_says_nothing_about_eras() {
-    let mut desk = Desk::new(client_config(Wire::Http));
-    desk.engine.connect(desk.now, Mode::Auto);
-    let exchange = desk.opened();
-    desk.written_on(exchange);
-    desk.pass(Duration::from_secs(5));
+    let mut harness = Harness::new(client_config(Wire::Http));
+    harness.engine.connect(harness.now, Mode::Auto);
+    let exchange = harness.opened();
+    harness.written_on(exchange);
+    harness.pass(Duration::from_secs(5));
     assert!(matches!(
-        desk.events().as_slice(),
+        harness.events().as_slice(),
         [Event::ConnectFailed(Outcome::TimedOut { .. })]
     ));
 }
 
 #[test]
 fn a_version_that_was_not_offered_is_a_violation() {
-    let mut desk = connecting(Mode::Legacy);
-    desk.written();
-    desk.hear(&initialize_result("1", "1999-01-01"));
+    let mut harness = connecting(Mode::Legacy);
+    harness.written();
+    harness.hear(&initialize_result("1", "1999-01-01"));
     assert!(matches!(
-        desk.events().as_slice(),
+        harness.events().as_slice(),
         [Event::ConnectFailed(Outcome::Violated(Violation::VersionNotOffered(version)))]
             if version == "1999-01-01"
     ));
@@ -191,12 +192,12 @@ fn a_version_that_was_not_offered_is_a_violation() {
 
 #[test]
 fn an_introduction_that_lacks_something_is_a_violation_that_names_it() {
-    let mut desk = connecting(Mode::Legacy);
-    desk.written();
-    desk.hear(
+    let mut harness = connecting(Mode::Legacy);
+    harness.written();
+    harness.hear(
         r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#,
     );
-    let events = desk.events();
+    let events = harness.events();
     let [Event::ConnectFailed(Outcome::Violated(violation))] = events.as_slice() else {
         panic!("{events:?}")
     };
@@ -205,40 +206,40 @@ fn an_introduction_that_lacks_something_is_a_violation_that_names_it() {
 
 #[test]
 fn initialize_is_never_cancelled_on_the_wire() {
-    let mut desk = connecting(Mode::Legacy);
-    desk.written();
-    desk.engine.shutdown(desk.now, Shutdown::Now);
-    assert!(desk.written().is_empty(), "never-initialize");
+    let mut harness = connecting(Mode::Legacy);
+    harness.written();
+    harness.engine.shutdown(harness.now, Shutdown::Now);
+    assert!(harness.written().is_empty(), "never-initialize");
     assert!(matches!(
-        desk.events()[0],
+        harness.events()[0],
         Event::ConnectFailed(Outcome::Cancelled { .. })
     ));
 }
 
 #[test]
 fn no_call_begins_before_the_conversation_is_open() {
-    let mut desk = connecting(Mode::Auto);
+    let mut harness = connecting(Mode::Auto);
     let ask = Ask::new("tools/list", RawJson::empty_object());
-    let outcome = desk.engine.request(desk.now, ask).unwrap_err();
+    let outcome = harness.engine.request(harness.now, ask).unwrap_err();
     assert!(matches!(
         outcome,
         Outcome::Rejected(Rejection::NotConnected)
     ));
-    let calls = &desk.engine.ledger().calls;
+    let calls = &harness.engine.ledger().calls;
     assert_eq!((calls.started(), calls.ended_as(End::Rejected)), (2, 1));
 }
 
 #[test]
 fn connecting_twice_connects_once() {
-    let mut desk = connecting(Mode::Auto);
-    desk.engine.connect(desk.now, Mode::Auto);
-    assert_eq!(desk.written().len(), 1);
+    let mut harness = connecting(Mode::Auto);
+    harness.engine.connect(harness.now, Mode::Auto);
+    assert_eq!(harness.written().len(), 1);
 }
 
 // ── the server ──
 
-fn fresh_server() -> Desk {
-    Desk::new(server_config(Wire::Pipe))
+fn fresh_server() -> Harness {
+    Harness::new(server_config(Wire::Pipe))
 }
 
 fn initialize(version: &str) -> String {
@@ -250,52 +251,52 @@ fn initialize(version: &str) -> String {
 #[test]
 fn a_server_answers_with_the_version_it_was_asked_for() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let mut desk = fresh_server();
-        desk.hear(&initialize(version));
-        assert!(desk.written()[0].contains(version));
-        assert_eq!(desk.engine.version().unwrap().as_str(), version);
-        desk.start("2");
+        let mut harness = fresh_server();
+        harness.hear(&initialize(version));
+        assert!(harness.written()[0].contains(version));
+        assert_eq!(harness.engine.version().unwrap().as_str(), version);
+        harness.start("2");
     }
 }
 
 #[test]
 fn a_server_answers_an_unknown_version_with_its_latest_legacy_one() {
     for version in ["1999-01-01", "2026-07-28", "2099-01-01"] {
-        let mut desk = fresh_server();
-        desk.hear(&initialize(version));
-        assert!(desk.written()[0].contains("2025-11-25"));
+        let mut harness = fresh_server();
+        harness.hear(&initialize(version));
+        assert!(harness.written()[0].contains("2025-11-25"));
     }
 }
 
 #[test]
 fn initialize_twice_is_refused() {
-    let mut desk = fresh_server();
-    desk.hear(&initialize("2025-11-25"));
-    desk.hear(&initialize("2025-11-25").replace("\"id\":1", "\"id\":2"));
-    assert!(desk.written()[1].contains("sent twice"));
+    let mut harness = fresh_server();
+    harness.hear(&initialize("2025-11-25"));
+    harness.hear(&initialize("2025-11-25").replace("\"id\":1", "\"id\":2"));
+    assert!(harness.written()[1].contains("sent twice"));
 }
 
 /// It would open the legacy era for a peer that speaks the modern one.
 #[test]
 fn a_modern_initialize_is_an_unknown_method() {
-    let mut desk = fresh_server();
+    let mut harness = fresh_server();
     let modern = initialize("2025-11-25").replace(
         "\"capabilities\"",
         r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},"capabilities""#,
     );
-    desk.hear(&modern);
-    let refusal = &desk.written()[0];
+    harness.hear(&modern);
+    let refusal = &harness.written()[0];
     assert!(refusal.contains("-32601"), "{refusal}");
-    assert_eq!(desk.engine.version(), None);
+    assert_eq!(harness.engine.version(), None);
 }
 
 #[test]
 fn a_modern_only_server_names_its_versions_when_it_is_initialized() {
     let mut config = server_config(Wire::Pipe);
     config.versions = vec![ProtocolVersion::V2026_07_28];
-    let mut desk = Desk::new(config);
-    desk.hear(&initialize("2025-11-25"));
-    let frame = desk.written().remove(0);
+    let mut harness = Harness::new(config);
+    harness.hear(&initialize("2025-11-25"));
+    let frame = harness.written().remove(0);
     assert!(frame.contains("-32022") && frame.contains(r#""supported":["2026-07-28"]"#));
 }
 
@@ -311,9 +312,9 @@ fn discover_tells_all_versions() {
         ttl_ms: 5000,
         cache_scope: CacheScope::Public,
     };
-    let mut desk = Desk::new(config);
-    desk.hear(&modern_tool_call("1").replace("tools/call", "server/discover"));
-    let value: serde_json::Value = serde_json::from_str(&desk.written()[0]).unwrap();
+    let mut harness = Harness::new(config);
+    harness.hear(&modern_tool_call("1").replace("tools/call", "server/discover"));
+    let value: serde_json::Value = serde_json::from_str(&harness.written()[0]).unwrap();
     let result = &value["result"];
     assert_eq!(result["supportedVersions"][0], "2026-07-28");
     assert_eq!(result["resultType"], "complete");
@@ -331,9 +332,9 @@ fn discover_tells_all_versions() {
 
 #[test]
 fn a_request_without_meta_before_initialize_is_told_what_to_do() {
-    let mut desk = fresh_server();
-    desk.hear(&tool_call("1"));
-    let frame = desk.written().remove(0);
+    let mut harness = fresh_server();
+    harness.hear(&tool_call("1"));
+    let frame = harness.written().remove(0);
     assert!(
         frame.contains("-32602") && frame.contains("initialize"),
         "{frame}"
@@ -346,17 +347,17 @@ fn a_request_without_meta_before_initialize_is_told_what_to_do() {
 
 #[test]
 fn ping_is_answered_before_initialize() {
-    let mut desk = fresh_server();
-    desk.hear(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
-    assert!(desk.written()[0].contains("\"result\":{}"));
+    let mut harness = fresh_server();
+    harness.hear(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    assert!(harness.written()[0].contains("\"result\":{}"));
 }
 
 #[test]
 fn a_modern_request_in_a_version_we_do_not_speak_is_refused_with_the_list() {
-    let mut desk = fresh_server();
+    let mut harness = fresh_server();
     for version in ["2031-01-01", "2025-11-25"] {
-        desk.hear(&modern_tool_call("1").replace("2026-07-28", version));
-        let frame = desk.written().remove(0);
+        harness.hear(&modern_tool_call("1").replace("2026-07-28", version));
+        let frame = harness.written().remove(0);
         assert!(
             frame.contains("-32022") && frame.contains(version),
             "{frame}"
@@ -366,9 +367,9 @@ fn a_modern_request_in_a_version_we_do_not_speak_is_refused_with_the_list() {
 
 #[test]
 fn a_modern_request_without_capabilities_is_malformed() {
-    let mut desk = fresh_server();
-    desk.hear(&modern_tool_call("1").replace("clientCapabilities", "clientNothing"));
-    let frame = desk.written().remove(0);
+    let mut harness = fresh_server();
+    harness.hear(&modern_tool_call("1").replace("clientCapabilities", "clientNothing"));
+    let frame = harness.written().remove(0);
     assert!(
         frame.contains("-32602") && frame.contains("clientCapabilities"),
         "{frame}"
@@ -377,11 +378,11 @@ fn a_modern_request_without_capabilities_is_malformed() {
 
 #[test]
 fn a_modern_request_needs_no_initialize_and_does_not_open_the_legacy_era() {
-    let mut desk = fresh_server();
-    desk.hear(&modern_tool_call("1"));
-    desk.started();
-    desk.hear(&tool_call("2"));
-    assert!(desk.written()[0].contains("-32602"));
+    let mut harness = fresh_server();
+    harness.hear(&modern_tool_call("1"));
+    harness.started();
+    harness.hear(&tool_call("2"));
+    assert!(harness.written()[0].contains("-32602"));
 }
 
 #[test]
@@ -394,44 +395,44 @@ fn meta_of_the_wrong_type_is_refused_by_name() {
             "protocolVersion` must be a string",
         ),
     ] {
-        let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
-        desk.hear(&format!(
+        let mut harness = Harness::server(Era::Legacy, Wire::Pipe);
+        harness.hear(&format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{meta}}}"#
         ));
-        let frame = desk.written().remove(0);
+        let frame = harness.written().remove(0);
         assert!(frame.contains("-32602") && frame.contains(named), "{frame}");
     }
 }
 
 #[test]
 fn on_http_no_call_overtakes_the_last_word_of_the_handshake() {
-    let mut desk = Desk::new(client_config(Wire::Http));
-    desk.engine.connect(desk.now, Mode::Legacy);
-    let exchange = desk.opened();
-    desk.written_on(exchange);
-    desk.hear_on(exchange, &initialize_result("1", "2025-11-25"));
-    assert!(desk.events().is_empty());
+    let mut harness = Harness::new(client_config(Wire::Http));
+    harness.engine.connect(harness.now, Mode::Legacy);
+    let exchange = harness.opened();
+    harness.written_on(exchange);
+    harness.hear_on(exchange, &initialize_result("1", "2025-11-25"));
+    assert!(harness.events().is_empty());
     let ask = Ask::new("tools/list", RawJson::empty_object());
-    let outcome = desk.engine.request(desk.now, ask).unwrap_err();
+    let outcome = harness.engine.request(harness.now, ask).unwrap_err();
     assert!(matches!(
         outcome,
         Outcome::Rejected(Rejection::NotConnected)
     ));
-    let lane = desk
+    let lane = harness
         .transmits()
         .into_iter()
         .find_map(|transmit| match transmit {
             Transmit::Write(lane) => Some(lane),
             Transmit::Close { .. } => None,
         });
-    assert_eq!(desk.written_on(lane.unwrap()), [INITIALIZED]);
-    assert!(matches!(desk.events().as_slice(), [Event::Connected(_)]));
+    assert_eq!(harness.written_on(lane.unwrap()), [INITIALIZED]);
+    assert!(matches!(harness.events().as_slice(), [Event::Connected(_)]));
 }
 
 #[test]
 fn initialize_cannot_be_asked_like_a_call() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
     let ask = Ask::new("initialize", RawJson::empty_object());
-    let outcome = desk.engine.request(desk.now, ask).unwrap_err();
+    let outcome = harness.engine.request(harness.now, ask).unwrap_err();
     assert!(matches!(outcome, Outcome::Rejected(Rejection::NotAllowed)));
 }

@@ -3,8 +3,9 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use super::super::exchange::{Abandoned, Owner};
+use super::super::exchange::Abandoned;
 use super::super::handlers::HandlerState;
+use super::super::queue::Owner;
 use super::*;
 
 /// A rule that was broken, and how.

@@ -32,12 +32,12 @@ const LINK: ExchangeId = ExchangeId::LINK;
 
 /// An engine, the time, and a peer made of plain text.
 #[derive(Clone)]
-struct Desk {
+struct Harness {
     engine: Engine,
     now: Time,
 }
 
-impl Desk {
+impl Harness {
     fn new(config: Config) -> Self {
         Self {
             engine: Engine::new(config),
@@ -47,18 +47,18 @@ impl Desk {
 
     /// A client that has opened its conversation.
     fn client(era: Era, wire: Wire) -> Self {
-        let mut desk = Self::new(client_config(wire));
-        desk.connect(era);
-        desk
+        let mut harness = Self::new(client_config(wire));
+        harness.connect(era);
+        harness
     }
 
     /// A server that has been spoken to.
     fn server(era: Era, wire: Wire) -> Self {
-        let mut desk = Self::new(server_config(wire));
+        let mut harness = Self::new(server_config(wire));
         if era == Era::Legacy {
-            desk.be_initialized();
+            harness.be_initialized();
         }
-        desk
+        harness
     }
 
     /// Opens a client's conversation without a word on the wire.
@@ -75,8 +75,8 @@ impl Desk {
         };
         self.engine.handshake = handshake;
         if era == Era::Modern {
-            let meta = frame::StandingMeta::new(&self.engine.config.identity, version);
-            self.engine.standing_meta = Some(meta);
+            let meta = encode::ClientMeta::new(&self.engine.config.identity, version);
+            self.engine.client_meta = Some(meta);
         }
     }
 

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::types::CancelledParams;
 
-use super::super::exchange::Owner;
+use super::super::queue::Owner;
 use super::answered::Answered;
 use super::invariants::{Broken, broken};
 use super::*;

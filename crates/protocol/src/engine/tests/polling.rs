@@ -3,47 +3,50 @@
 use super::*;
 use crate::jsonrpc::RequestId;
 
-fn server() -> Desk {
-    Desk::server(Era::Legacy, Wire::Pipe)
+fn server() -> Harness {
+    Harness::server(Era::Legacy, Wire::Pipe)
 }
 
 #[test]
 fn a_request_is_polled_only_if_nothing_has_happened_before_it() {
-    let mut desk = server();
-    desk.hear(r#"{"jsonrpc":"2.0","method":"notifications/example"}"#);
-    desk.hear(&tool_call("1"));
-    assert!(desk.engine.poll_request().is_none(), "it is not the first");
+    let mut harness = server();
+    harness.hear(r#"{"jsonrpc":"2.0","method":"notifications/example"}"#);
+    harness.hear(&tool_call("1"));
+    assert!(
+        harness.engine.poll_request().is_none(),
+        "it is not the first"
+    );
     assert!(matches!(
-        desk.engine.poll_event(),
+        harness.engine.poll_event(),
         Some(Event::Notification { .. })
     ));
-    assert!(desk.engine.poll_request().is_some());
-    assert!(desk.engine.poll_request().is_none(), "it is polled once");
-    assert!(desk.engine.poll_event().is_none(), "by one of the two");
+    assert!(harness.engine.poll_request().is_some());
+    assert!(harness.engine.poll_request().is_none(), "it is polled once");
+    assert!(harness.engine.poll_event().is_none(), "by one of the two");
 }
 
 #[test]
 fn cancel_overtakes_a_request_that_was_not_polled() {
-    let mut desk = server();
-    desk.hear(&tool_call("1"));
-    desk.hear(&cancel_of("1"));
-    desk.hear(&tool_call("2"));
-    let next = desk.engine.poll_request().expect("the second request");
+    let mut harness = server();
+    harness.hear(&tool_call("1"));
+    harness.hear(&cancel_of("1"));
+    harness.hear(&tool_call("2"));
+    let next = harness.engine.poll_request().expect("the second request");
     assert_eq!(next.id, RequestId::Number(2));
     assert!(
-        desk.engine.poll_event().is_none(),
+        harness.engine.poll_event().is_none(),
         "nothing is to be stopped"
     );
 }
 
 #[test]
 fn a_cancel_stops_a_request_that_was_polled() {
-    let mut desk = server();
-    desk.hear(&tool_call("1"));
-    let key = desk.engine.poll_request().expect("a request").key;
-    desk.hear(&cancel_of("1"));
+    let mut harness = server();
+    harness.hear(&tool_call("1"));
+    let key = harness.engine.poll_request().expect("a request").key;
+    harness.hear(&cancel_of("1"));
     assert!(matches!(
-        desk.engine.poll_event(),
+        harness.engine.poll_event(),
         Some(Event::Stop { request, .. }) if request == key
     ));
 }
@@ -51,39 +54,40 @@ fn a_cancel_stops_a_request_that_was_polled() {
 /// Whoever takes all that was said must not take it before the answer is there.
 #[test]
 fn what_waits_last_tells_whether_all_was_said() {
-    let mut desk = server();
-    desk.hear(&tool_call("1"));
-    let key = desk.engine.poll_request().expect("a request").key;
-    assert_eq!(desk.engine.last_waiting(LINK), None);
-    let said = desk.engine.progress(desk.now, key, 1.0, None, None);
+    let mut harness = server();
+    harness.hear(&tool_call("1"));
+    let key = harness.engine.poll_request().expect("a request").key;
+    assert_eq!(harness.engine.last_waiting(LINK), None);
+    let said = harness.engine.progress(harness.now, key, 1.0, None, None);
     said.expect("there is room");
-    assert_eq!(desk.engine.last_waiting(LINK), Some(Waiting::Notice));
-    desk.engine
-        .respond(desk.now, key, Ok(RawJson::empty_object()));
-    assert_eq!(desk.engine.first_waiting(LINK), Some(Waiting::Notice));
+    assert_eq!(harness.engine.last_waiting(LINK), Some(Waiting::Notice));
+    harness
+        .engine
+        .respond(harness.now, key, Ok(RawJson::empty_object()));
+    assert_eq!(harness.engine.first_waiting(LINK), Some(Waiting::Notice));
     assert_eq!(
-        desk.engine.last_waiting(LINK),
+        harness.engine.last_waiting(LINK),
         Some(Waiting::Answer { error: None })
     );
 }
 
 #[test]
 fn the_end_of_a_call_is_polled_only_if_nothing_has_happened_before_it() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    let call = desk.call("tools/call");
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
+    let call = harness.call("tools/call");
     let id = call.request_id().to_string();
-    desk.written();
-    desk.hear(r#"{"jsonrpc":"2.0","method":"notifications/example"}"#);
-    desk.hear(&answer_to(&id));
-    assert!(desk.engine.poll_ended().is_none(), "it is not the first");
+    harness.written();
+    harness.hear(r#"{"jsonrpc":"2.0","method":"notifications/example"}"#);
+    harness.hear(&answer_to(&id));
+    assert!(harness.engine.poll_ended().is_none(), "it is not the first");
     assert!(matches!(
-        desk.engine.poll_event(),
+        harness.engine.poll_event(),
         Some(Event::Notification { .. })
     ));
     assert!(matches!(
-        desk.engine.poll_ended(),
+        harness.engine.poll_ended(),
         Some((_, Outcome::Answered(_)))
     ));
-    assert!(desk.engine.poll_ended().is_none(), "it is polled once");
-    assert!(desk.engine.poll_event().is_none(), "by one of the two");
+    assert!(harness.engine.poll_ended().is_none(), "it is polled once");
+    assert!(harness.engine.poll_event().is_none(), "by one of the two");
 }

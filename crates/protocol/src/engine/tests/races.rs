@@ -3,18 +3,18 @@
 use super::*;
 
 /// A legacy client on a pipe with one call written.
-fn asked() -> (Desk, CallId) {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    let call = desk.call("tools/call");
-    desk.written();
-    (desk, call)
+fn asked() -> (Harness, CallId) {
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
+    let call = harness.call("tools/call");
+    harness.written();
+    (harness, call)
 }
 
 /// A legacy server on a pipe with one handler running.
-fn serving() -> (Desk, RequestKey) {
-    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
-    let key = desk.start("1");
-    (desk, key)
+fn serving() -> (Harness, RequestKey) {
+    let mut harness = Harness::server(Era::Legacy, Wire::Pipe);
+    let key = harness.start("1");
+    (harness, key)
 }
 
 fn is_cancel_for(frames: &[String], id: &str) -> bool {
@@ -26,19 +26,19 @@ fn is_cancel_for(frames: &[String], id: &str) -> bool {
 
 #[test]
 fn answer_then_cancel_is_answered_and_nothing_is_announced() {
-    let (mut desk, call) = asked();
-    desk.hear(&answer_to("1"));
-    desk.cancel(call);
-    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
-    assert!(desk.written().is_empty());
+    let (mut harness, call) = asked();
+    harness.hear(&answer_to("1"));
+    harness.cancel(call);
+    assert!(matches!(harness.only_end(), Outcome::Answered(_)));
+    assert!(harness.written().is_empty());
 }
 
 #[test]
 fn cancel_then_answer_is_cancelled_and_the_answer_is_late() {
-    let (mut desk, call) = asked();
-    desk.cancel(call);
-    desk.hear(&answer_to("1"));
-    let outcome = desk.only_end();
+    let (mut harness, call) = asked();
+    harness.cancel(call);
+    harness.hear(&answer_to("1"));
+    let outcome = harness.only_end();
     assert!(matches!(
         outcome,
         Outcome::Cancelled {
@@ -47,27 +47,27 @@ fn cancel_then_answer_is_cancelled_and_the_answer_is_late() {
             ..
         }
     ));
-    assert!(is_cancel_for(&desk.written(), "1"));
-    assert_eq!(desk.engine.ledger().late_answers, 1);
+    assert!(is_cancel_for(&harness.written(), "1"));
+    assert_eq!(harness.engine.ledger().late_answers, 1);
 }
 
 // ── answer and timeout ──
 
 #[test]
 fn answer_then_timeout_is_answered() {
-    let (mut desk, _) = asked();
-    desk.hear(&answer_to("1"));
-    desk.pass(Duration::from_secs(1000));
-    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
-    assert!(desk.written().is_empty());
+    let (mut harness, _) = asked();
+    harness.hear(&answer_to("1"));
+    harness.pass(Duration::from_secs(1000));
+    assert!(matches!(harness.only_end(), Outcome::Answered(_)));
+    assert!(harness.written().is_empty());
 }
 
 #[test]
 fn timeout_then_answer_is_timed_out_and_announced() {
-    let (mut desk, _) = asked();
-    desk.pass(Duration::from_secs(60));
-    desk.hear(&answer_to("1"));
-    let outcome = desk.only_end();
+    let (mut harness, _) = asked();
+    harness.pass(Duration::from_secs(60));
+    harness.hear(&answer_to("1"));
+    let outcome = harness.only_end();
     assert!(matches!(
         outcome,
         Outcome::TimedOut {
@@ -76,48 +76,48 @@ fn timeout_then_answer_is_timed_out_and_announced() {
             ..
         }
     ));
-    assert!(is_cancel_for(&desk.written(), "1"));
+    assert!(is_cancel_for(&harness.written(), "1"));
 }
 
 // ── cancel and timeout ──
 
 #[test]
 fn cancel_then_timeout_announces_once() {
-    let (mut desk, call) = asked();
-    desk.cancel(call);
-    desk.pass(Duration::from_secs(1000));
-    assert!(matches!(desk.only_end(), Outcome::Cancelled { .. }));
-    assert!(is_cancel_for(&desk.written(), "1"));
+    let (mut harness, call) = asked();
+    harness.cancel(call);
+    harness.pass(Duration::from_secs(1000));
+    assert!(matches!(harness.only_end(), Outcome::Cancelled { .. }));
+    assert!(is_cancel_for(&harness.written(), "1"));
 }
 
 #[test]
 fn timeout_then_cancel_announces_once() {
-    let (mut desk, call) = asked();
-    desk.pass(Duration::from_secs(60));
-    desk.cancel(call);
-    assert!(matches!(desk.only_end(), Outcome::TimedOut { .. }));
-    assert!(is_cancel_for(&desk.written(), "1"));
+    let (mut harness, call) = asked();
+    harness.pass(Duration::from_secs(60));
+    harness.cancel(call);
+    assert!(matches!(harness.only_end(), Outcome::TimedOut { .. }));
+    assert!(is_cancel_for(&harness.written(), "1"));
 }
 
 #[test]
 fn cancel_then_cancel_announces_once() {
-    let (mut desk, call) = asked();
-    desk.cancel(call);
-    desk.cancel(call);
-    assert!(matches!(desk.only_end(), Outcome::Cancelled { .. }));
-    assert!(is_cancel_for(&desk.written(), "1"));
+    let (mut harness, call) = asked();
+    harness.cancel(call);
+    harness.cancel(call);
+    assert!(matches!(harness.only_end(), Outcome::Cancelled { .. }));
+    assert!(is_cancel_for(&harness.written(), "1"));
 }
 
 // ── cancel and the write of the request ──
 
 #[test]
 fn cancel_then_write_takes_the_request_out_of_the_queue() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    let call = desk.call("tools/call");
-    desk.cancel(call);
-    assert!(desk.written().is_empty());
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
+    let call = harness.call("tools/call");
+    harness.cancel(call);
+    assert!(harness.written().is_empty());
     assert!(matches!(
-        desk.only_end(),
+        harness.only_end(),
         Outcome::Cancelled {
             sent: Sent::Never,
             ..
@@ -127,29 +127,29 @@ fn cancel_then_write_takes_the_request_out_of_the_queue() {
 
 #[test]
 fn write_begun_then_cancel_announces_after_the_request() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
-    let call = desk.call("tools/call");
-    desk.begin();
-    desk.cancel(call);
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
+    let call = harness.call("tools/call");
+    harness.begin();
+    harness.cancel(call);
     assert!(matches!(
-        desk.only_end(),
+        harness.only_end(),
         Outcome::Cancelled {
             sent: Sent::Maybe,
             ..
         }
     ));
-    desk.finish();
-    assert!(is_cancel_for(&desk.written(), "1"));
+    harness.finish();
+    assert!(is_cancel_for(&harness.written(), "1"));
 }
 
 #[test]
 fn timeout_then_write_takes_the_request_out_of_the_queue() {
-    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
-    desk.call("tools/call");
-    desk.pass(Duration::from_secs(60));
-    assert!(desk.written().is_empty());
+    let mut harness = Harness::client(Era::Modern, Wire::Pipe);
+    harness.call("tools/call");
+    harness.pass(Duration::from_secs(60));
+    assert!(harness.written().is_empty());
     assert!(matches!(
-        desk.only_end(),
+        harness.only_end(),
         Outcome::TimedOut {
             sent: Sent::Never,
             ..
@@ -159,39 +159,39 @@ fn timeout_then_write_takes_the_request_out_of_the_queue() {
 
 #[test]
 fn write_begun_then_timeout_announces() {
-    let mut desk = Desk::client(Era::Modern, Wire::Pipe);
-    desk.call("tools/call");
-    desk.begin();
-    desk.pass(Duration::from_secs(60));
+    let mut harness = Harness::client(Era::Modern, Wire::Pipe);
+    harness.call("tools/call");
+    harness.begin();
+    harness.pass(Duration::from_secs(60));
     assert!(matches!(
-        desk.only_end(),
+        harness.only_end(),
         Outcome::TimedOut {
             sent: Sent::Maybe,
             ..
         }
     ));
-    desk.finish();
-    assert!(is_cancel_for(&desk.written(), "1"));
+    harness.finish();
+    assert!(is_cancel_for(&harness.written(), "1"));
 }
 
 // ── cancel and close ──
 
 #[test]
 fn cancel_then_link_lost_is_cancelled() {
-    let (mut desk, call) = asked();
-    desk.cancel(call);
-    desk.lose_link();
-    assert!(matches!(desk.only_end(), Outcome::Cancelled { .. }));
-    assert!(desk.written().is_empty());
+    let (mut harness, call) = asked();
+    harness.cancel(call);
+    harness.lose_link();
+    assert!(matches!(harness.only_end(), Outcome::Cancelled { .. }));
+    assert!(harness.written().is_empty());
 }
 
 #[test]
 fn link_lost_then_cancel_is_lost() {
-    let (mut desk, call) = asked();
-    desk.lose_link();
-    desk.cancel(call);
+    let (mut harness, call) = asked();
+    harness.lose_link();
+    harness.cancel(call);
     assert!(matches!(
-        desk.only_end(),
+        harness.only_end(),
         Outcome::Lost {
             sent: Sent::Maybe,
             ..
@@ -201,71 +201,71 @@ fn link_lost_then_cancel_is_lost() {
 
 #[test]
 fn answer_then_link_lost_is_answered() {
-    let (mut desk, _) = asked();
-    desk.hear(&answer_to("1"));
-    desk.lose_link();
-    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+    let (mut harness, _) = asked();
+    harness.hear(&answer_to("1"));
+    harness.lose_link();
+    assert!(matches!(harness.only_end(), Outcome::Answered(_)));
 }
 
 #[test]
 fn link_lost_then_answer_is_lost() {
-    let (mut desk, _) = asked();
-    desk.lose_link();
-    desk.hear(&answer_to("1"));
-    assert!(matches!(desk.only_end(), Outcome::Lost { .. }));
+    let (mut harness, _) = asked();
+    harness.lose_link();
+    harness.hear(&answer_to("1"));
+    assert!(matches!(harness.only_end(), Outcome::Lost { .. }));
 }
 
 #[test]
 fn timeout_then_link_lost_is_timed_out() {
-    let (mut desk, _) = asked();
-    desk.pass(Duration::from_secs(60));
-    desk.lose_link();
-    assert!(matches!(desk.only_end(), Outcome::TimedOut { .. }));
+    let (mut harness, _) = asked();
+    harness.pass(Duration::from_secs(60));
+    harness.lose_link();
+    assert!(matches!(harness.only_end(), Outcome::TimedOut { .. }));
 }
 
 #[test]
 fn link_lost_then_timeout_is_lost() {
-    let (mut desk, _) = asked();
-    desk.lose_link();
-    desk.pass(Duration::from_secs(60));
-    assert!(matches!(desk.only_end(), Outcome::Lost { .. }));
+    let (mut harness, _) = asked();
+    harness.lose_link();
+    harness.pass(Duration::from_secs(60));
+    assert!(matches!(harness.only_end(), Outcome::Lost { .. }));
 }
 
 #[test]
 fn answer_then_shutdown_is_answered() {
-    let (mut desk, _) = asked();
-    desk.hear(&answer_to("1"));
-    desk.engine.shutdown(desk.now, Shutdown::Now);
-    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
+    let (mut harness, _) = asked();
+    harness.hear(&answer_to("1"));
+    harness.engine.shutdown(harness.now, Shutdown::Now);
+    assert!(matches!(harness.only_end(), Outcome::Answered(_)));
 }
 
 #[test]
 fn shutdown_then_answer_is_cancelled_by_the_shutdown() {
-    let (mut desk, _) = asked();
-    desk.engine.shutdown(desk.now, Shutdown::Now);
-    desk.hear(&answer_to("1"));
+    let (mut harness, _) = asked();
+    harness.engine.shutdown(harness.now, Shutdown::Now);
+    harness.hear(&answer_to("1"));
     assert!(matches!(
-        desk.only_end(),
+        harness.only_end(),
         Outcome::Cancelled {
             by: By::Shutdown,
             ..
         }
     ));
-    assert!(is_cancel_for(&desk.written(), "1"));
+    assert!(is_cancel_for(&harness.written(), "1"));
 }
 
 // ── progress and the clocks ──
 
 #[test]
 fn progress_then_idle_deadline_waits_for_the_new_one() {
-    let (mut desk, _) = asked();
-    desk.pass(Duration::from_secs(59));
-    desk.hear(&progress_of("1", 1));
-    desk.pass(Duration::from_secs(59));
-    assert!(desk.ends().is_empty());
-    desk.pass(Duration::from_secs(1));
+    let (mut harness, _) = asked();
+    harness.pass(Duration::from_secs(59));
+    harness.hear(&progress_of("1", 1));
+    harness.pass(Duration::from_secs(59));
+    assert!(harness.ends().is_empty());
+    harness.pass(Duration::from_secs(1));
     assert!(matches!(
-        desk.only_end(),
+        harness.only_end(),
         Outcome::TimedOut {
             clock: Clock::Idle,
             sent: Sent::Yes,
@@ -276,10 +276,10 @@ fn progress_then_idle_deadline_waits_for_the_new_one() {
 
 #[test]
 fn idle_deadline_then_progress_is_timed_out() {
-    let (mut desk, _) = asked();
-    desk.pass(Duration::from_secs(60));
-    desk.hear(&progress_of("1", 1));
-    let events = desk.events();
+    let (mut harness, _) = asked();
+    harness.pass(Duration::from_secs(60));
+    harness.hear(&progress_of("1", 1));
+    let events = harness.events();
     assert!(matches!(
         events.as_slice(),
         [Event::Ended {
@@ -287,16 +287,16 @@ fn idle_deadline_then_progress_is_timed_out() {
             ..
         }]
     ));
-    assert_eq!(desk.engine.ledger().stray_progress, 1);
+    assert_eq!(harness.engine.ledger().stray_progress, 1);
 }
 
 #[test]
 fn progress_then_cancel_was_sent() {
-    let (mut desk, call) = asked();
-    desk.hear(&progress_of("1", 1));
-    desk.cancel(call);
+    let (mut harness, call) = asked();
+    harness.hear(&progress_of("1", 1));
+    harness.cancel(call);
     assert!(matches!(
-        desk.ends()[0].1,
+        harness.ends()[0].1,
         Outcome::Cancelled {
             sent: Sent::Yes,
             ..
@@ -306,24 +306,24 @@ fn progress_then_cancel_was_sent() {
 
 #[test]
 fn cancel_then_progress_is_not_told() {
-    let (mut desk, call) = asked();
-    desk.cancel(call);
-    desk.hear(&progress_of("1", 1));
-    assert!(matches!(desk.events().as_slice(), [Event::Ended { .. }]));
+    let (mut harness, call) = asked();
+    harness.cancel(call);
+    harness.hear(&progress_of("1", 1));
+    assert!(matches!(harness.events().as_slice(), [Event::Ended { .. }]));
 }
 
 #[test]
 fn idle_and_total_deadline_at_once_is_the_total_one() {
-    let mut desk = Desk::client(Era::Legacy, Wire::Pipe);
+    let mut harness = Harness::client(Era::Legacy, Wire::Pipe);
     let minute = Wait::AtMost(Duration::from_secs(60));
-    desk.ask(Ask {
+    harness.ask(Ask {
         idle: minute,
         total: minute,
         ..Ask::new("tools/call", RawJson::empty_object())
     });
-    desk.pass(Duration::from_secs(60));
+    harness.pass(Duration::from_secs(60));
     assert!(matches!(
-        desk.only_end(),
+        harness.only_end(),
         Outcome::TimedOut {
             clock: Clock::Total,
             ..
@@ -333,73 +333,75 @@ fn idle_and_total_deadline_at_once_is_the_total_one() {
 
 #[test]
 fn answer_then_answer_is_answered_once() {
-    let (mut desk, _) = asked();
-    desk.hear(&answer_to("1"));
-    desk.hear(&error_for("1"));
-    assert!(matches!(desk.only_end(), Outcome::Answered(_)));
-    assert_eq!(desk.engine.ledger().late_answers, 1);
+    let (mut harness, _) = asked();
+    harness.hear(&answer_to("1"));
+    harness.hear(&error_for("1"));
+    assert!(matches!(harness.only_end(), Outcome::Answered(_)));
+    assert_eq!(harness.engine.ledger().late_answers, 1);
 }
 
 // ── the answering side: respond and cancel ──
 
 #[test]
 fn respond_then_cancel_withdraws_the_answer() {
-    let (mut desk, key) = serving();
-    desk.respond(key);
-    desk.hear(&cancel_of("1"));
-    assert!(desk.written().is_empty());
-    assert_eq!(desk.engine.ledger().requests.ended_as(End::Cancelled), 1);
+    let (mut harness, key) = serving();
+    harness.respond(key);
+    harness.hear(&cancel_of("1"));
+    assert!(harness.written().is_empty());
+    assert_eq!(harness.engine.ledger().requests.ended_as(End::Cancelled), 1);
 }
 
 #[test]
 fn cancel_then_respond_says_nothing() {
-    let (mut desk, key) = serving();
-    desk.hear(&cancel_of("1"));
-    desk.respond(key);
-    assert!(desk.written().is_empty());
-    assert_eq!(desk.engine.ledger().silenced, 1);
+    let (mut harness, key) = serving();
+    harness.hear(&cancel_of("1"));
+    harness.respond(key);
+    assert!(harness.written().is_empty());
+    assert_eq!(harness.engine.ledger().silenced, 1);
 }
 
 #[test]
 fn write_of_the_answer_then_cancel_finishes_the_answer() {
-    let (mut desk, key) = serving();
-    desk.respond(key);
-    desk.begin();
-    desk.hear(&cancel_of("1"));
-    desk.finish();
-    let requests = &desk.engine.ledger().requests;
+    let (mut harness, key) = serving();
+    harness.respond(key);
+    harness.begin();
+    harness.hear(&cancel_of("1"));
+    harness.finish();
+    let requests = &harness.engine.ledger().requests;
     assert_eq!(
         (requests.ended_as(End::Answered), requests.in_flight()),
         (1, 0)
     );
-    assert_eq!(desk.engine.ledger().stray_cancels, 1);
+    assert_eq!(harness.engine.ledger().stray_cancels, 1);
 }
 
 #[test]
 fn progress_then_cancel_withdraws_the_progress() {
-    let (mut desk, key) = serving();
-    desk.engine
-        .progress(desk.now, key, 1.0, None, None)
+    let (mut harness, key) = serving();
+    harness
+        .engine
+        .progress(harness.now, key, 1.0, None, None)
         .unwrap();
-    desk.hear(&cancel_of("1"));
-    assert!(desk.written().is_empty());
+    harness.hear(&cancel_of("1"));
+    assert!(harness.written().is_empty());
 }
 
 #[test]
 fn cancel_then_progress_says_nothing() {
-    let (mut desk, key) = serving();
-    desk.hear(&cancel_of("1"));
-    desk.engine
-        .progress(desk.now, key, 1.0, None, None)
+    let (mut harness, key) = serving();
+    harness.hear(&cancel_of("1"));
+    harness
+        .engine
+        .progress(harness.now, key, 1.0, None, None)
         .unwrap();
-    assert!(desk.written().is_empty());
+    assert!(harness.written().is_empty());
 }
 
 #[test]
 fn start_then_cancel_stops_the_handler() {
-    let (mut desk, key) = serving();
-    desk.hear(&cancel_of("1"));
-    let events = desk.events();
+    let (mut harness, key) = serving();
+    harness.hear(&cancel_of("1"));
+    let events = harness.events();
     assert!(matches!(
         events.as_slice(),
         [
@@ -411,175 +413,177 @@ fn start_then_cancel_stops_the_handler() {
 
 #[test]
 fn cancel_then_start_never_starts() {
-    let mut desk = Desk::server(Era::Legacy, Wire::Pipe);
-    desk.hear(&tool_call("1"));
-    desk.hear(&cancel_of("1"));
-    assert!(desk.events().is_empty());
-    assert_eq!(desk.engine.handlers(), 0);
+    let mut harness = Harness::server(Era::Legacy, Wire::Pipe);
+    harness.hear(&tool_call("1"));
+    harness.hear(&cancel_of("1"));
+    assert!(harness.events().is_empty());
+    assert_eq!(harness.engine.handlers(), 0);
 }
 
 #[test]
 fn cancel_then_cancel_stops_once() {
-    let (mut desk, _) = serving();
-    desk.hear(&cancel_of("1"));
-    desk.hear(&cancel_of("1"));
-    assert_eq!(desk.events().len(), 2);
-    assert_eq!(desk.engine.ledger().stray_cancels, 1);
+    let (mut harness, _) = serving();
+    harness.hear(&cancel_of("1"));
+    harness.hear(&cancel_of("1"));
+    assert_eq!(harness.events().len(), 2);
+    assert_eq!(harness.engine.ledger().stray_cancels, 1);
 }
 
 #[test]
 fn handler_gone_then_cancel_withdraws_the_error() {
-    let (mut desk, key) = serving();
-    desk.engine.handler_gone(desk.now, key);
-    desk.hear(&cancel_of("1"));
-    assert!(desk.written().is_empty());
+    let (mut harness, key) = serving();
+    harness.engine.handler_gone(harness.now, key);
+    harness.hear(&cancel_of("1"));
+    assert!(harness.written().is_empty());
 }
 
 #[test]
 fn cancel_then_handler_gone_says_nothing() {
-    let (mut desk, key) = serving();
-    desk.hear(&cancel_of("1"));
-    desk.engine.handler_gone(desk.now, key);
-    assert!(desk.written().is_empty());
+    let (mut harness, key) = serving();
+    harness.hear(&cancel_of("1"));
+    harness.engine.handler_gone(harness.now, key);
+    assert!(harness.written().is_empty());
 }
 
 // ── respond and the end of the link, of a deadline, of a grace ──
 
 #[test]
 fn respond_then_link_lost_writes_nothing() {
-    let (mut desk, key) = serving();
-    desk.respond(key);
-    desk.lose_link();
-    assert!(desk.written().is_empty());
-    assert_eq!(desk.engine.ledger().requests.ended_as(End::Lost), 1);
+    let (mut harness, key) = serving();
+    harness.respond(key);
+    harness.lose_link();
+    assert!(harness.written().is_empty());
+    assert_eq!(harness.engine.ledger().requests.ended_as(End::Lost), 1);
 }
 
 #[test]
 fn link_lost_then_respond_writes_nothing() {
-    let (mut desk, key) = serving();
-    desk.lose_link();
-    desk.respond(key);
-    assert!(desk.written().is_empty());
-    assert!(desk.engine.is_closed());
+    let (mut harness, key) = serving();
+    harness.lose_link();
+    harness.respond(key);
+    assert!(harness.written().is_empty());
+    assert!(harness.engine.is_closed());
 }
 
 #[test]
 fn respond_then_deadline_answers_once() {
-    let (mut desk, key) = serving();
+    let (mut harness, key) = serving();
     let late = RawJson::parse(r#"{"late":true}"#).unwrap();
-    desk.engine
-        .set_deadline(desk.now, key, Duration::from_secs(1), late);
-    desk.respond(key);
-    desk.pass(Duration::from_secs(2));
-    let frames = desk.written();
+    harness
+        .engine
+        .set_deadline(harness.now, key, Duration::from_secs(1), late);
+    harness.respond(key);
+    harness.pass(Duration::from_secs(2));
+    let frames = harness.written();
     assert!(frames.len() == 1 && !frames[0].contains("late"));
 }
 
 #[test]
 fn deadline_then_respond_answers_in_the_handlers_stead() {
-    let (mut desk, key) = serving();
+    let (mut harness, key) = serving();
     let late = RawJson::parse(r#"{"late":true}"#).unwrap();
-    desk.engine
-        .set_deadline(desk.now, key, Duration::from_secs(1), late);
-    desk.pass(Duration::from_secs(2));
-    desk.respond(key);
-    let frames = desk.written();
+    harness
+        .engine
+        .set_deadline(harness.now, key, Duration::from_secs(1), late);
+    harness.pass(Duration::from_secs(2));
+    harness.respond(key);
+    let frames = harness.written();
     assert!(frames.len() == 1 && frames[0].contains("late"));
     let cause = StopCause::Deadline;
-    assert!(matches!(&desk.events()[0], Event::Stop { cause: seen, .. } if *seen == cause));
+    assert!(matches!(&harness.events()[0], Event::Stop { cause: seen, .. } if *seen == cause));
 }
 
 #[test]
 fn respond_then_end_of_grace_aborts_nobody() {
-    let (mut desk, key) = serving();
-    desk.engine.grant_grace(key, None);
-    desk.hear(&cancel_of("1"));
-    desk.respond(key);
-    desk.pass(Duration::from_secs(2));
-    assert!(matches!(desk.events().as_slice(), [Event::Stop { .. }]));
+    let (mut harness, key) = serving();
+    harness.engine.grant_grace(key, None);
+    harness.hear(&cancel_of("1"));
+    harness.respond(key);
+    harness.pass(Duration::from_secs(2));
+    assert!(matches!(harness.events().as_slice(), [Event::Stop { .. }]));
 }
 
 #[test]
 fn end_of_grace_then_respond_was_aborted() {
-    let (mut desk, key) = serving();
-    desk.engine.grant_grace(key, None);
-    desk.hear(&cancel_of("1"));
-    desk.pass(Duration::from_secs(2));
-    desk.respond(key);
+    let (mut harness, key) = serving();
+    harness.engine.grant_grace(key, None);
+    harness.hear(&cancel_of("1"));
+    harness.pass(Duration::from_secs(2));
+    harness.respond(key);
     assert!(matches!(
-        desk.events().as_slice(),
+        harness.events().as_slice(),
         [Event::Stop { .. }, Event::Abort { .. }]
     ));
-    assert_eq!(desk.engine.handlers(), 0);
+    assert_eq!(harness.engine.handlers(), 0);
 }
 
 #[test]
 fn respond_then_end_of_input_is_answered() {
-    let (mut desk, key) = serving();
-    desk.respond(key);
-    desk.engine.handle_input_ended(desk.now, LINK);
-    assert_eq!(desk.written().len(), 1);
-    assert!(desk.engine.is_closed());
+    let (mut harness, key) = serving();
+    harness.respond(key);
+    harness.engine.handle_input_ended(harness.now, LINK);
+    assert_eq!(harness.written().len(), 1);
+    assert!(harness.engine.is_closed());
 }
 
 #[test]
 fn end_of_input_then_respond_is_answered_while_draining() {
-    let (mut desk, key) = serving();
-    desk.engine.handle_input_ended(desk.now, LINK);
-    desk.pass(Duration::from_millis(900));
-    desk.respond(key);
-    assert_eq!(desk.written().len(), 1);
-    assert!(desk.engine.is_closed());
+    let (mut harness, key) = serving();
+    harness.engine.handle_input_ended(harness.now, LINK);
+    harness.pass(Duration::from_millis(900));
+    harness.respond(key);
+    assert_eq!(harness.written().len(), 1);
+    assert!(harness.engine.is_closed());
 }
 
 #[test]
 fn end_of_drain_then_respond_says_nothing() {
-    let (mut desk, key) = serving();
-    desk.engine.handle_input_ended(desk.now, LINK);
-    desk.pass(Duration::from_secs(1));
-    desk.respond(key);
-    assert!(desk.written().is_empty());
+    let (mut harness, key) = serving();
+    harness.engine.handle_input_ended(harness.now, LINK);
+    harness.pass(Duration::from_secs(1));
+    harness.respond(key);
+    assert!(harness.written().is_empty());
 }
 
 // ── a child call and its parent ──
 
 #[test]
 fn child_answered_then_parent_cancelled_announces_nothing() {
-    let (mut desk, key) = serving();
-    desk.ask(Ask {
+    let (mut harness, key) = serving();
+    harness.ask(Ask {
         serves: Some(key),
         ..Ask::new("roots/list", RawJson::empty_object())
     });
-    desk.written();
-    desk.hear(&answer_to("1"));
-    desk.hear(&cancel_of("1"));
-    assert!(desk.written().is_empty());
+    harness.written();
+    harness.hear(&answer_to("1"));
+    harness.hear(&cancel_of("1"));
+    assert!(harness.written().is_empty());
 }
 
 #[test]
 fn parent_cancelled_then_child_answered_announces_the_child() {
-    let (mut desk, key) = serving();
-    desk.ask(Ask {
+    let (mut harness, key) = serving();
+    harness.ask(Ask {
         serves: Some(key),
         ..Ask::new("roots/list", RawJson::empty_object())
     });
-    desk.written();
-    desk.hear(&cancel_of("1"));
-    desk.hear(&answer_to("1"));
-    assert!(is_cancel_for(&desk.written(), "1"));
-    assert_eq!(desk.engine.ledger().late_answers, 1);
+    harness.written();
+    harness.hear(&cancel_of("1"));
+    harness.hear(&answer_to("1"));
+    assert!(is_cancel_for(&harness.written(), "1"));
+    assert_eq!(harness.engine.ledger().late_answers, 1);
 }
 
 #[test]
 fn parent_answered_then_child_is_given_up() {
-    let (mut desk, key) = serving();
-    desk.ask(Ask {
+    let (mut harness, key) = serving();
+    harness.ask(Ask {
         serves: Some(key),
         ..Ask::new("roots/list", RawJson::empty_object())
     });
-    desk.written();
-    desk.respond(key);
-    let frames = desk.written();
+    harness.written();
+    harness.respond(key);
+    let frames = harness.written();
     assert!(frames[0].contains("notifications/cancelled") && frames[1].contains("result"));
 }
 
@@ -587,13 +591,13 @@ fn parent_answered_then_child_is_given_up() {
 
 #[test]
 fn late_answer_to_the_probe_after_initialize_is_inert() {
-    let mut desk = Desk::new(client_config(Wire::Pipe));
-    desk.engine.connect(desk.now, Mode::Auto);
-    desk.written();
-    desk.pass(Duration::from_secs(5));
-    assert!(desk.written()[0].contains("\"initialize\""));
-    let before = desk.engine.fingerprint();
-    desk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}"#);
-    assert_eq!(desk.engine.fingerprint(), before);
-    assert_eq!(desk.engine.ledger().late_answers, 1);
+    let mut harness = Harness::new(client_config(Wire::Pipe));
+    harness.engine.connect(harness.now, Mode::Auto);
+    harness.written();
+    harness.pass(Duration::from_secs(5));
+    assert!(harness.written()[0].contains("\"initialize\""));
+    let before = harness.engine.fingerprint();
+    harness.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}"#);
+    assert_eq!(harness.engine.fingerprint(), before);
+    assert_eq!(harness.engine.ledger().late_answers, 1);
 }

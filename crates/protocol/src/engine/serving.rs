@@ -21,11 +21,12 @@ use crate::jsonrpc::{ErrorObject, RawJson, RequestId, ResultFrame};
 use crate::types::{EmptyResult, Meta, ResultType, error_code, meta_key};
 
 use super::deadline::Timer;
-use super::exchange::{Frame, Owner, Purpose};
+use super::exchange::Purpose;
+use super::queue::{Frame, Owner};
 use super::requests::{Kind, Serving, Stage};
 use super::{
     By, CallId, Closing, End, Engine, ExchangeId, Identity, Outcome, Rejection, RequestKey,
-    StopCause, Time, frame,
+    StopCause, Time, encode,
 };
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
@@ -90,7 +91,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             return Ok(());
         }
         if let Some(token) = serving.token.clone() {
-            let bytes = frame::progress(&token, progress, total, message);
+            let bytes = encode::progress(&token, progress, total, message);
             self.say(now, Some(key), bytes)?;
         }
         // Only now: what found no room may be said again.
@@ -114,7 +115,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         {
             return Ok(());
         }
-        self.say(now, serves, frame::notification(method, params))
+        self.say(now, serves, encode::notification(method, params))
     }
 
     /// A handler wants to clean up when it is stopped, and may (**stop-is-real**): for `grace` if it
@@ -149,7 +150,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
         let error = answer.as_ref().err().map(|error| error.code);
         self.answer_with(now, key, Stage::end_of(answer), error, |id| {
-            frame::answer(id, answer)
+            encode::answer(id, answer)
         });
     }
 

@@ -14,9 +14,9 @@ use super::{Ask, CallId, Identity};
 /// The part of a modern request's `_meta` that is the same for all of a client's requests, written
 /// once: members without the braces around them.
 #[derive(Clone, Debug)]
-pub(super) struct StandingMeta(Bytes);
+pub(super) struct ClientMeta(Bytes);
 
-impl StandingMeta {
+impl ClientMeta {
     pub(super) fn new(identity: &Identity, version: ProtocolVersion) -> Self {
         let mut meta = Meta::default();
         let mut set = |key, value: serde_json::Result<serde_json::Value>| {
@@ -47,7 +47,7 @@ fn members(meta: &Meta) -> Bytes {
 
 /// A request of ours, with all that belongs into its `_meta`. Every call but the handshake carries
 /// a progress token, so that progress can reset its idle clock.
-pub(super) fn call(id: CallId, ask: &Ask, standing: Option<&StandingMeta>) -> Bytes {
+pub(super) fn call(id: CallId, ask: &Ask, standing: Option<&ClientMeta>) -> Bytes {
     let room = ask.params.as_bytes().len() + standing.map_or(0, |meta| meta.0.len());
     let mut writer = FrameWriter::with_room_for(room + 64)
         .id(&id.request_id())
@@ -165,7 +165,7 @@ mod tests {
             info: Implementation::new("c", "1"),
             capabilities: ClientCapabilities::new(),
         };
-        let standing = StandingMeta::new(&identity, ProtocolVersion::V2026_07_28);
+        let standing = ClientMeta::new(&identity, ProtocolVersion::V2026_07_28);
         let frame = call(CallId(7), &ask, Some(&standing));
         let frame = String::from_utf8(frame.to_vec()).expect("text");
         for key in ours {

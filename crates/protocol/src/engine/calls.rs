@@ -16,12 +16,13 @@ use crate::types::Era;
 use crate::types::modern::InputRequiredResult;
 
 use super::deadline::{CallClocks, Timer};
-use super::exchange::{Abandoned, Frame, Owner, Purpose};
+use super::exchange::{Abandoned, Purpose};
+use super::queue::{Frame, Owner};
 use super::requests::{Call, Delivery, Kind};
 use super::rules::{self, Announcement};
 use super::{
     Ask, By, CallId, Closing, Deadlines, Engine, Event, Loss, LossKind, Outcome, Rejection, Sent,
-    Time, Wire, frame, planted,
+    Time, Wire, encode, planted,
 };
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
@@ -99,8 +100,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     ) -> Result<CallId, Outcome> {
         let id = self.requests.next_call();
         let bytes = match kind {
-            Kind::Initialize => frame::plain_call(id, &ask.method, &ask.params),
-            _ => frame::call(id, ask, self.standing_meta.as_ref()),
+            Kind::Initialize => encode::plain_call(id, &ask.method, &ask.params),
+            _ => encode::call(id, ask, self.client_meta.as_ref()),
         };
         self.check_room(bytes.len(), ask)
             .map_err(Outcome::Rejected)?;
@@ -189,7 +190,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         let (role, wire) = (self.config.role(), self.config.wire);
         let how = rules::announcement(role, wire, call.era, call.kind);
         let how = planted::announcement(how);
-        let bytes = frame::cancelled(id, Some(reason));
+        let bytes = encode::cancelled(id, Some(reason));
         let owner = Owner::Cancel(id);
         let cancel = Frame::new(owner, bytes);
         match how {

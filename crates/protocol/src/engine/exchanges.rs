@@ -6,7 +6,8 @@
 use crate::jsonrpc::RequestId;
 
 use super::deadline::Timer;
-use super::exchange::{Abandoned, Exchange, Owner, Purpose};
+use super::exchange::{Abandoned, Exchange, Purpose};
+use super::queue::Owner;
 use super::requests::Delivery;
 use super::rules::{self, Disconnect};
 use super::{Closing, Engine, ExchangeId, Loss, LossKind, RequestKey, StopCause, Time, Transmit};
