@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belay::{ClientBuilder, Passed};
+use belay::{ClientBuilder, Direction};
 use serde_json::Value;
 
 use crate::Done;
@@ -24,7 +24,7 @@ impl Written {
     pub(crate) fn by(&self, builder: ClientBuilder) -> ClientBuilder {
         let written = self.clone();
         builder.tap(move |way, frame| {
-            if way == Passed::Out {
+            if way == Direction::Out {
                 written.look_at(frame);
             }
         })

@@ -98,9 +98,7 @@ async fn standard_headers(client: &Client) -> Result<(), Error> {
     let resource = "file:///path/to/file%20name.txt";
     client.read_resource(resource).await?;
     client.list_all_prompts().await?;
-    client
-        .get_prompt("test_prompt", belay::NO_ARGUMENTS)
-        .await?;
+    client.get_prompt("test_prompt", ()).await?;
     Ok(())
 }
 

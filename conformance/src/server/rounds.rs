@@ -3,7 +3,7 @@
 use std::future::IntoFuture;
 
 use belay::types::{CreateMessageParams, SamplingMessage};
-use belay::{Context, Failure, InputError, Prompt, Server, Tool};
+use belay::{Context, InputError, Prompt, RequestError, Server, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ pub(super) fn offer(server: Server) -> Server {
             Prompt::new(tool("prompt"), |cx: Context, (): ()| async move {
                 let ask = cx.elicit::<Background>("What is this about?");
                 let about = ask.named("user_context").await?;
-                Ok::<_, Failure>(format!("Consider this: {}", about.context))
+                Ok::<_, RequestError>(format!("Consider this: {}", about.context))
             })
             .description("Asks what it is about."),
         )

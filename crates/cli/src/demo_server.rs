@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use belay::types::{CallToolResult, ElicitParams, FormSchema, TextField};
-use belay::{Books, Context, Json, Prompt, Resource, ResourceTemplate, Server, Tool};
+use belay::{Context, Json, Prompt, Resource, ResourceTemplate, Server, ServerStats, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) fn server() -> Server {
     let server = Server::new("belay-demo", env!("CARGO_PKG_VERSION"));
-    let books = server.books();
+    let stats = server.stats();
     let resources = server.resources();
     server
         .resource(
@@ -126,7 +126,7 @@ pub(crate) fn server() -> Server {
         )
         .tool(
             Tool::new("ledger", move |_: Context, _: Nothing| {
-                ledger(books.clone())
+                ledger(stats.clone())
             })
             .description("How many requests began, ended and run."),
         )
@@ -178,8 +178,8 @@ async fn execute(_: Context, execute: Key) -> String {
 }
 
 /// Of the whole process, this request not counted.
-async fn ledger(books: Books) -> Json<Value> {
-    let requests = books.ledger().requests;
+async fn ledger(stats: ServerStats) -> Json<Value> {
+    let requests = stats.ledger().requests;
     Json(json!({
         "started": requests.started() - 1,
         "ended": requests.ended(),

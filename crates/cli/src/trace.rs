@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use belay::Passed;
+use belay::Direction;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -36,19 +36,19 @@ impl Trace {
         Ok(Some(trace).filter(|trace| trace.shown || trace.file.is_some()))
     }
 
-    pub(crate) fn frame(&self, way: Passed, frame: &[u8]) {
+    pub(crate) fn frame(&self, way: Direction, frame: &[u8]) {
         let text = String::from_utf8_lossy(frame);
         if self.shown {
             let mark = match way {
-                Passed::Out => '>',
-                Passed::In => '<',
+                Direction::Out => '>',
+                Direction::In => '<',
             };
             output::tell(&format!("{mark} {}", output::escaped(&text)));
         }
         if let Some(file) = &self.file {
             let way = match way {
-                Passed::Out => "out",
-                Passed::In => "in",
+                Direction::Out => "out",
+                Direction::In => "in",
             };
             let ms = self.since.elapsed().as_secs_f64() * 1e3;
             let raw = serde_json::from_str(&text).ok();

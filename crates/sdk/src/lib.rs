@@ -96,35 +96,36 @@ mod trace_context;
 mod transport;
 
 pub use belay_protocol::{base64, engine, framing, jsonrpc, types};
-pub use call::{Call, Canceller, ClientLayer, InFlight, NextCall, Outgoing};
+pub use call::{Call, CallRequest, Canceller, ClientLayer, InFlight, NextCall};
 #[cfg(feature = "client")]
 pub use client::supervise::{Restart, Supervision};
 #[cfg(feature = "client")]
 pub use client::{
-    Cache, Change, Client, ClientBuilder, ListenEnd, NO_ARGUMENTS, Paged, Pages, Subscription,
+    Cache, Change, Client, ClientBuilder, Pages, PaginatedRequest, PromptArguments, Subscription,
+    SubscriptionEnd,
 };
 pub use context::Context;
 #[cfg(feature = "server")]
-pub use context::{Asking, InputError};
-pub use driver::{LayerFuture, Passed};
+pub use context::{InputError, InputFuture};
+pub use driver::{Direction, LayerFuture};
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "server")]
 pub use form::form_of;
 pub use principal::Principal;
 #[cfg(feature = "validate")]
-pub use schema::{BadSchema, Schema, Unfit};
+pub use schema::{Schema, SchemaError, ValidationError};
 #[cfg(feature = "server")]
 pub use server::{
-    BadTemplate, Books, CacheHint, Caching, Contents, Failure, IntoContents, IntoPrompt,
-    IntoToolResult, Json, Next, Prompt, Prompts, Question, Questions, Resource, ResourceTemplate,
-    Resources, Round, Server, ServerLayer, Serving, Step, Tool, ToolError, Tools, Typed,
-    UriTemplate,
+    CacheHint, Caching, CompletionRequest, Contents, InputMethod, InputRequests, IntoContents,
+    IntoPrompt, IntoToolResult, Json, Next, Prompt, Prompts, RequestError, Resource,
+    ResourceTemplate, Resources, RoundTrip, Server, ServerConnection, ServerLayer, ServerStats,
+    Step, Tool, ToolError, Tools, UriTemplate, UriTemplateError,
 };
 #[cfg(feature = "sealed")]
 pub use server::{RequestState, StateKey};
 pub use trace_context::TraceContext;
 #[cfg(all(feature = "stdio", feature = "client", unix))]
-pub use transport::child::Exited;
+pub use transport::child::ProcessExit;
 pub use transport::memory::{MemoryEnd, memory};
 #[cfg(all(any(feature = "stdio", feature = "http"), feature = "server", unix))]
 pub use transport::stderr::{StderrGuard, guard_stderr};
@@ -144,7 +145,7 @@ pub mod http {
     pub use crate::transport::http::server::serve;
     #[cfg(feature = "server")]
     pub use crate::transport::http::server::{
-        Body, Endpoint, EventStore, HttpService, Listening, MemoryEvents, StreamId, service,
+        Body, Endpoint, EventStore, HttpService, MemoryEvents, ServerHandle, StreamId, service,
     };
 }
 
@@ -226,7 +227,7 @@ pub use belay_macros::resource;
 /// URI has something in braces, that is an argument (see [`UriTemplate`]).
 ///
 /// ```
-/// use belay::Failure;
+/// use belay::RequestError;
 ///
 /// struct Orders;
 ///
@@ -240,9 +241,9 @@ pub use belay_macros::resource;
 ///
 ///     /// An order, by its number.
 ///     #[resource(uri = "orders://{number}", mime_type = "text/plain")]
-///     async fn order(&self, number: u64) -> Result<String, Failure> {
+///     async fn order(&self, number: u64) -> Result<String, RequestError> {
 ///         match number {
-///             0 => Err(Failure::not_found()),
+///             0 => Err(RequestError::not_found()),
 ///             number => Ok(format!("order {number}")),
 ///         }
 ///     }

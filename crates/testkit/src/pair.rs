@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belay::engine::Mode;
-use belay::{Client, Error, Server, Serving};
+use belay::{Client, Error, Server, ServerConnection};
 
 /// Joins a client and a server by a pipe in memory.
 ///
@@ -21,7 +21,7 @@ use belay::{Client, Error, Server, Serving};
 /// # Cancel safety
 ///
 /// Dropping it closes both ends.
-pub async fn pair(server: &Server, mode: Mode) -> Result<(Client, Serving), Error> {
+pub async fn pair(server: &Server, mode: Mode) -> Result<(Client, ServerConnection), Error> {
     let ((server_in, server_out), (client_in, client_out)) = belay::memory();
     let serving = server.serve(server_in, server_out);
     let client = Client::builder("testkit", env!("CARGO_PKG_VERSION"))

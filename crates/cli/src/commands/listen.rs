@@ -1,7 +1,7 @@
 //! `belay listen`
 
 use belay::types::modern::SubscriptionFilter;
-use belay::{Change, ListenEnd};
+use belay::{Change, SubscriptionEnd};
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use serde_json::json;
@@ -117,7 +117,7 @@ impl Listen {
         }
         match changes.end() {
             None => exit::OK,
-            Some(ListenEnd::Failed(error)) => output::fail(error, json),
+            Some(SubscriptionEnd::Failed(error)) => output::fail(error, json),
             Some(_) => {
                 output::note("the server has ended it", json);
                 exit::OK

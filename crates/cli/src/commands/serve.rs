@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use belay::http::{Endpoint, Listening};
+use belay::http::{Endpoint, ServerHandle};
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use tokio::signal::unix::{SignalKind, signal};
@@ -68,8 +68,9 @@ impl Serve {
 
     async fn serve_http(&self, address: &str) -> io::Result<()> {
         let window = self.resume_window;
-        let server = demo_server::server().spans(|spans| spans.resume_window = Some(window));
-        let mut endpoint = Endpoint::new(server).sse(self.sse).observed();
+        let server =
+            demo_server::server().timeouts(|timeouts| timeouts.resume_window = Some(window));
+        let mut endpoint = Endpoint::new(server).sse(self.sse).with_metrics();
         if let Some(limit) = self.kept_bytes {
             endpoint = endpoint.kept_bytes(limit);
         }
@@ -98,7 +99,7 @@ impl Serve {
     }
 
     /// Where it is, on stderr.
-    fn announce(&self, listening: &Listening) {
+    fn announce(&self, listening: &ServerHandle) {
         let scheme = match self.tls_cert {
             Some(_) => "https",
             None => "http",

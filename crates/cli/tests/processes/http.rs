@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use belay::engine::{Clock, End, Mode, Sent};
 use belay::types::CallToolResult;
-use belay::{Client, ClientBuilder, InFlight, Passed};
+use belay::{Client, ClientBuilder, Direction, InFlight};
 use belay_testkit::{RawHttp, check};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -214,7 +214,7 @@ impl Told {
     fn builder(&self) -> ClientBuilder {
         let told = self.clone();
         Client::builder("test", "1").tap(move |way, frame| {
-            if way == Passed::Out {
+            if way == Direction::Out {
                 told.0
                     .lock()
                     .unwrap()

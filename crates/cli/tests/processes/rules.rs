@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belay::engine::{Clock, End, LossKind, Mode, Sent};
-use belay::{Client, Exited};
+use belay::{Client, ProcessExit};
 use belay_testkit::check;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -274,7 +274,7 @@ async fn closed_is_known_and_every_new_call_is_lost_at_once() {
         let loss = killed.closed().await;
         assert_eq!(loss.kind, LossKind::ProcessExit);
         let exited = loss.source.as_ref().unwrap();
-        let exited = exited.downcast_ref::<Exited>().unwrap();
+        let exited = exited.downcast_ref::<ProcessExit>().unwrap();
         assert_eq!(exited.signal(), Some(9));
 
         for client in [closed, killed] {

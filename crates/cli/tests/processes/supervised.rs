@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use belay::layers::Retry;
 use belay::types::modern::SubscriptionFilter;
-use belay::{Change, Client, ErrorKind, ListenEnd, Restart, Supervision};
+use belay::{Change, Client, ErrorKind, Restart, SubscriptionEnd, Supervision};
 use belay_testkit::check;
 use rustix::process::Signal;
 use serde_json::json;
@@ -273,7 +273,7 @@ async fn subscriptions_survive_the_death_of_the_server() {
         client.close().await;
         assert_eq!(changes.next().await, None);
         match changes.end() {
-            Some(ListenEnd::Failed(error)) => assert!(!error.is_timeout(), "{error:?}"),
+            Some(SubscriptionEnd::Failed(error)) => assert!(!error.is_timeout(), "{error:?}"),
             end => panic!("{end:?}"),
         }
     }

@@ -206,7 +206,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
                 self.close_exchange(call.exchange, Closing::Abandoned);
             }
             Announcement::Post => {
-                let until = now + self.config.spans.cancel_post;
+                let until = now + self.config.timeouts.cancel_post;
                 let cancel = Box::new(cancel);
                 let unannounced = Abandoned::Unannounced { cancel, until };
                 self.linger(now, call.exchange, unannounced);

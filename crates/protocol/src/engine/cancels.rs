@@ -172,7 +172,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         {
             remembered.remove(oldest);
         }
-        let until = now + self.config.spans.early_cancel;
+        let until = now + self.config.timeouts.early_cancel;
         // Many sessions never have more than one.
         if remembered.is_empty() {
             remembered.reserve_exact(1);

@@ -119,7 +119,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
 
     /// Whoever wrote our input is gone. Its end is not reached while answers pile up and nothing is
     /// taken in ([`Engine::wants_input`]), so if nobody takes a byte of them for
-    /// [`last_answers`](super::Spans::last_answers), the link is lost (**orderly-close**).
+    /// [`last_answers`](super::Timeouts::last_answers), the link is lost (**orderly-close**).
     pub fn handle_hung_up(&mut self, now: Time) {
         self.closing.hung_up = true;
         self.settle(now);
@@ -139,7 +139,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     }
 
     fn wait_for_reader(&mut self, now: Time) {
-        let until = now + self.config.spans.last_answers;
+        let until = now + self.config.timeouts.last_answers;
         self.enter(self.closing.phase, Some(until));
     }
 
@@ -176,14 +176,14 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     }
 
     fn begin_draining(&mut self, now: Time, cause: Loss, deaf: bool) {
-        let until = now + self.config.spans.drain;
+        let until = now + self.config.timeouts.drain;
         self.enter(Phase::Draining { deaf }, Some(until));
         self.closing.cause.get_or_insert(cause);
         self.end_listens(now);
     }
 
     fn begin_stopping(&mut self, now: Time, cause: Loss) {
-        let until = now + self.config.spans.shutdown_grace;
+        let until = now + self.config.timeouts.shutdown_grace;
         self.enter(Phase::Stopping, Some(until));
         self.closing.cause.get_or_insert(cause);
         self.end_listens(now);
@@ -214,7 +214,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
         let until = match self.closing.phase {
             Phase::Stopping | Phase::Flushing => self.closing.until,
-            _ => Some(now + self.config.spans.shutdown_grace),
+            _ => Some(now + self.config.timeouts.shutdown_grace),
         };
         self.enter(Phase::Stopping, until);
         self.closing.cause.get_or_insert(cause);
@@ -261,8 +261,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             self.abort(key);
         }
         let span = match self.waits_for_reader() {
-            true => self.config.spans.last_answers,
-            false => self.config.spans.flush,
+            true => self.config.timeouts.last_answers,
+            false => self.config.timeouts.flush,
         };
         self.enter(Phase::Flushing, Some(now + span));
     }

@@ -90,7 +90,7 @@ pub struct Config {
     /// How much is too much.
     pub limits: Limits,
     /// How long things may take that are not calls.
-    pub spans: Spans,
+    pub timeouts: Timeouts,
 }
 
 impl Config {
@@ -110,7 +110,7 @@ impl Config {
         };
         let mut config = Self::new(identity, wire);
         // A server that drains has had its time; this is for what the handlers said last.
-        config.spans.flush = Duration::from_millis(500);
+        config.timeouts.flush = Duration::from_millis(500);
         config.limits.received_bytes = 4 << 20;
         config
     }
@@ -124,7 +124,7 @@ impl Config {
             result_types: Vec::new(),
             deadlines: Deadlines::default(),
             limits: Limits::default(),
-            spans: Spans::default(),
+            timeouts: Timeouts::default(),
         }
     }
 
@@ -253,7 +253,7 @@ impl Default for Limits {
 /// How long things may take that are not calls.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Spans {
+pub struct Timeouts {
     /// For the answer to the era probe, before a server on a pipe is taken for a legacy one.
     pub probe: Duration,
     /// For the answer to `initialize`.
@@ -289,7 +289,7 @@ pub struct Spans {
     pub last_answers: Duration,
 }
 
-impl Default for Spans {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             probe: Duration::from_secs(5),

@@ -81,7 +81,7 @@ impl Timers {
 /// written.
 #[derive(Clone, Debug)]
 pub(super) struct CallClocks {
-    spans: Deadlines,
+    deadlines: Deadlines,
     idle: Idle,
     total: Option<Time>,
 }
@@ -99,19 +99,21 @@ enum Idle {
 }
 
 impl CallClocks {
-    pub(super) fn start(spans: Deadlines, now: Time) -> Self {
+    pub(super) fn start(deadlines: Deadlines, now: Time) -> Self {
         Self {
-            idle: spans
+            idle: deadlines
                 .idle
                 .map_or(Idle::Off, |span| Idle::Running { until: now + span }),
-            total: spans.total.map(|span| now + span),
-            spans,
+            total: deadlines.total.map(|span| now + span),
+            deadlines,
         }
     }
 
     /// The peer has shown that it works on it.
     pub(super) fn progress(&mut self, now: Time) {
-        let Some(span) = self.spans.idle else { return };
+        let Some(span) = self.deadlines.idle else {
+            return;
+        };
         match &mut self.idle {
             Idle::Off => {}
             Idle::Running { until } => *until = now + span,
@@ -141,12 +143,12 @@ impl CallClocks {
 
     /// Which of the two is due, and how long it was. At the same moment the total one counts.
     pub(super) fn due(&self, now: Time) -> Option<(Clock, Duration)> {
-        if let (Some(until), Some(span)) = (self.total, self.spans.total)
+        if let (Some(until), Some(span)) = (self.total, self.deadlines.total)
             && until <= now
         {
             return Some((Clock::Total, span));
         }
-        match (self.idle_until(), self.spans.idle) {
+        match (self.idle_until(), self.deadlines.idle) {
             (Some(until), Some(span)) if until <= now => Some((Clock::Idle, span)),
             _ => None,
         }

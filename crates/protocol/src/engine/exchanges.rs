@@ -190,7 +190,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
                 Disconnect::Cancels => self.stop(now, key, StopCause::Disconnected),
                 Disconnect::StartsResumeWindow => {
                     self.mark_broken(exchange, true);
-                    let window = self.config.spans.resume_window;
+                    let window = self.config.timeouts.resume_window;
                     let until = window.map(|window| now + window);
                     self.set_timer(exchange, until);
                 }
@@ -267,7 +267,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         if let Some(known) = self.exchanges.get_mut(exchange) {
             known.purpose = Purpose::Abandoned(abandoned);
         }
-        self.set_timer(exchange, Some(now + self.config.spans.cancel_post));
+        self.set_timer(exchange, Some(now + self.config.timeouts.cancel_post));
     }
 
     /// Sees to it that the cancel of a call that was given up goes out when its request has arrived:
@@ -297,8 +297,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             Delivery::Known => Some(now),
             // It does not matter to this server which of the two comes first.
             _ if self.peer_remembers_cancels => Some(now),
-            Delivery::Written(at) => Some(at + self.config.spans.response_head),
-            Delivery::Acknowledged(at) => Some(at + self.config.spans.after_head),
+            Delivery::Written(at) => Some(at + self.config.timeouts.response_head),
+            Delivery::Acknowledged(at) => Some(at + self.config.timeouts.after_head),
         }
     }
 

@@ -137,7 +137,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.client_meta = Some(ClientMeta::new(&self.config.identity, version));
         let ask = Ask {
             idle: Wait::Forever,
-            total: Wait::AtMost(self.config.spans.probe),
+            total: Wait::AtMost(self.config.timeouts.probe),
             ..Ask::new(Text::from_static(Discover::METHOD), RawJson::empty_object())
         };
         match self.open(now, &ask, Kind::Probe, Era::Modern) {
@@ -157,7 +157,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         let params = RawJson::encode(&params).expect("our own types are always valid JSON");
         let ask = Ask {
             idle: Wait::Forever,
-            total: Wait::AtMost(self.config.spans.initialize),
+            total: Wait::AtMost(self.config.timeouts.initialize),
             ..Ask::new(Text::from_static(Initialize::METHOD), params)
         };
         self.client_meta = None;

@@ -98,7 +98,7 @@ mod tests;
 mod time;
 
 pub use closing::Shutdown;
-pub use config::{Config, Deadlines, Identity, Limits, Role, Spans, Wait, Wire};
+pub use config::{Config, Deadlines, Identity, Limits, Role, Timeouts, Wait, Wire};
 pub use event::{
     Ask, CallId, Closing, Connected, Event, ExchangeId, Incoming, RequestKey, StopCause, Transmit,
     Waiting,

@@ -84,7 +84,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             Some(Owner::Call(id)) => self.call_delivered(now, id, exchange, Delivery::Written(now)),
             // Each POST has its time.
             Some(_) if is_lane => {
-                self.set_timer(exchange, Some(now + self.config.spans.other_post))
+                self.set_timer(exchange, Some(now + self.config.timeouts.other_post))
             }
             _ => {}
         }
@@ -181,7 +181,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             return lane;
         }
         let lane = self.open_exchange(Purpose::Lane);
-        self.set_timer(lane, Some(now + self.config.spans.other_post));
+        self.set_timer(lane, Some(now + self.config.timeouts.other_post));
         if let Some(serving) = serves.and_then(|key| self.requests.serving_mut(key)) {
             serving.lane = Some(lane);
         }

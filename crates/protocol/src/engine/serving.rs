@@ -122,7 +122,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// says so, or as long as is configured because it has taken its token. What it has said stands,
     /// whether it takes its token before or after.
     pub fn grant_grace(&mut self, key: RequestKey, grace: Option<Duration>) {
-        let configured = self.config.spans.handler_grace;
+        let configured = self.config.timeouts.handler_grace;
         if let Some(handler) = self.handlers.get_mut(key) {
             match grace {
                 Some(said) => handler.grace = Some(said),

@@ -72,7 +72,7 @@ record! {
 }
 
 record! {
-    /// Asking a language model.
+    /// InputFuture a language model.
     pub struct SamplingCapability {
         optional {
             /// Whether `includeContext` is understood.
@@ -84,7 +84,7 @@ record! {
 }
 
 record! {
-    /// Asking the user. Neither mode named means a form.
+    /// InputFuture the user. Neither mode named means a form.
     pub struct ElicitationCapability {
         optional {
             /// By a form.

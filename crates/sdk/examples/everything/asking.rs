@@ -9,7 +9,7 @@ use belay::types::{
     Field, FormSchema, NumberField, SamplingBlock, SamplingMessage, TextField, TitledChoiceField,
     TitledChoicesField, ToolResultContent,
 };
-use belay::{Context, InputError, Questions, Round, Server, Step, Tool, ToolError};
+use belay::{Context, InputError, InputRequests, RoundTrip, Server, Step, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -55,7 +55,7 @@ pub(crate) fn asking(server: Server) -> Server {
             let ask = cx.elicit_url("Please log in.", it.text);
             ask.elicitation_id(&visit).await?;
             // Here it would wait until they have logged in.
-            cx.visited(visit).await;
+            cx.elicitation_complete(visit).await;
             Ok::<_, ToolError>("they agreed")
         }))
         .tool(Tool::new("ask", |cx: Context, it: Text| async move {
@@ -120,7 +120,7 @@ struct Guesses {
 async fn guess(
     _: Context,
     guess: Guess,
-    round: Round<Guesses>,
+    round: RoundTrip<Guesses>,
 ) -> Result<Step<String, Guesses>, ToolError> {
     if let Some(agreed) = round.agreed("page") {
         return Ok(Step::Done(agreed.map(|()| "they guess online".to_owned())?));
@@ -138,14 +138,14 @@ async fn guess(
         1 if guess.wrong => "wrong",
         1 if guess.online => {
             let url = "https://example.com/guess";
-            let ask = Questions::new(guesses).elicit_url("page", "Guess there.", url);
+            let ask = InputRequests::new(guesses).elicit_url("page", "Guess there.", url);
             return Ok(Step::Ask(ask));
         }
         1 => "Who is first?",
         2 => "Who is second?",
         _ => return Ok(Step::Done(guesses.names.join(" and "))),
     };
-    let ask = Questions::new(guesses).elicit::<Name>("name", question);
+    let ask = InputRequests::new(guesses).elicit::<Name>("name", question);
     Ok(Step::Ask(ask))
 }
 

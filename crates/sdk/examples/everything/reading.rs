@@ -4,7 +4,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use belay::types::CacheScope;
-use belay::{Context, Failure, Prompt, Resource, ResourceTemplate, Server};
+use belay::{Context, Prompt, RequestError, Resource, ResourceTemplate, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ fn resources(server: Server) -> Server {
             "secret",
             |cx: Context| async move {
                 let reader: Name = cx.elicit("Who reads it?").await?;
-                Ok::<_, Failure>(format!("for {}", reader.name))
+                Ok::<_, RequestError>(format!("for {}", reader.name))
             },
         ))
         .resource(
@@ -82,7 +82,7 @@ fn prompts(server: Server) -> Server {
         )
         .prompt(Prompt::new("interview", |cx: Context, (): ()| async move {
             let guest: Name = cx.elicit("Who is the guest?").await?;
-            Ok::<_, Failure>(format!("Ask {} three questions.", guest.name))
+            Ok::<_, RequestError>(format!("Ask {} three questions.", guest.name))
         }))
         .prompt(Prompt::new("slow", |_: Context, (): ()| async {
             tokio::time::sleep(Duration::from_secs(3600)).await;

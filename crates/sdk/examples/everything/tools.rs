@@ -37,7 +37,7 @@ struct Order {
 /// Tools that answer by themselves.
 pub(crate) fn tools(server: Server) -> Server {
     let (tools, resources, prompts) = (server.tools(), server.resources(), server.prompts());
-    let (touched, books) = (server.resources(), server.books());
+    let (touched, stats) = (server.resources(), server.stats());
     let moves = Arc::new(AtomicUsize::new(0));
     let count = moves.clone();
     let orders = AtomicUsize::new(0);
@@ -100,7 +100,7 @@ pub(crate) fn tools(server: Server) -> Server {
         // Runs until its caller is gone.
         .tool(Tool::new("hang", |_: Context, (): ()| pending::<()>()))
         .tool(Tool::new("running", move |_: Context, (): ()| {
-            let others = books.handlers().saturating_sub(1);
+            let others = stats.handlers().saturating_sub(1);
             async move { others.to_string() }
         }))
         // What it offers can change while it runs.

@@ -9,7 +9,7 @@ use belay_protocol::types::{ListTools, Meta, Request as _};
 #[cfg(feature = "http")]
 use http::{HeaderName, HeaderValue};
 
-use super::layer::{Outgoing, Trip};
+use super::layer::{CallRequest, Trip};
 use crate::Error;
 #[cfg(feature = "http")]
 use crate::client::CallHooks;
@@ -35,7 +35,7 @@ pub(super) struct LastCall {
 
 #[cfg(feature = "http")]
 impl Said {
-    pub(super) fn note(&self, hooks: &CallHooks, request: &Outgoing) {
+    pub(super) fn note(&self, hooks: &CallHooks, request: &CallRequest) {
         // What layers ask besides is no call of a tool.
         if let Some(last) = LastCall::of(hooks, &request.method, &request.params) {
             *self.lock() = Some(last);
@@ -43,7 +43,7 @@ impl Said {
     }
 
     /// What a request says in headers.
-    pub(super) fn headers(&self, request: &Outgoing) -> Vec<(HeaderName, HeaderValue)> {
+    pub(super) fn headers(&self, request: &CallRequest) -> Vec<(HeaderName, HeaderValue)> {
         let last = self.lock();
         let last = last
             .as_ref()
@@ -96,7 +96,7 @@ impl Trip {
     #[cfg(feature = "http")]
     pub(super) async fn round(
         &self,
-        request: Outgoing,
+        request: CallRequest,
         first: Option<Result<RawJson, Error>>,
     ) -> Result<RawJson, Error> {
         let result = self.made(&request, first).await;
@@ -116,7 +116,7 @@ impl Trip {
     #[cfg(not(feature = "http"))]
     pub(super) async fn round(
         &self,
-        request: Outgoing,
+        request: CallRequest,
         first: Option<Result<RawJson, Error>>,
     ) -> Result<RawJson, Error> {
         self.made(&request, first).await
@@ -125,7 +125,7 @@ impl Trip {
     /// One request, if it was not made already.
     async fn made(
         &self,
-        request: &Outgoing,
+        request: &CallRequest,
         first: Option<Result<RawJson, Error>>,
     ) -> Result<RawJson, Error> {
         match first {
@@ -137,7 +137,7 @@ impl Trip {
     /// Looks at the tools again: one of them is not what it was.
     pub(super) async fn learn_tools(&self) -> Result<(), Error> {
         self.outlet.hooks.forget_tools();
-        let mut list = Outgoing {
+        let mut list = CallRequest {
             method: ListTools::METHOD.into(),
             params: RawJson::empty_object(),
             meta: Meta::default(),

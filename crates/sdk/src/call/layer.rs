@@ -33,14 +33,14 @@ use crate::sync::Mutex;
 ///
 /// ```
 /// use belay::jsonrpc::RawJson;
-/// use belay::{ClientLayer, Error, LayerFuture, NextCall, Outgoing};
+/// use belay::{ClientLayer, Error, LayerFuture, NextCall, CallRequest};
 ///
 /// struct Stamp;
 ///
 /// impl ClientLayer for Stamp {
 ///     fn call<'a>(
 ///         &'a self,
-///         mut request: Outgoing,
+///         mut request: CallRequest,
 ///         next: NextCall<'a>,
 ///     ) -> LayerFuture<'a, Result<RawJson, Error>> {
 ///         Box::pin(async move {
@@ -56,7 +56,7 @@ pub trait ClientLayer: Send + Sync + 'static {
     /// Makes the call, by way of `next` or in its stead.
     fn call<'a>(
         &'a self,
-        request: Outgoing,
+        request: CallRequest,
         next: NextCall<'a>,
     ) -> LayerFuture<'a, Result<RawJson, Error>>;
 }
@@ -64,7 +64,7 @@ pub trait ClientLayer: Send + Sync + 'static {
 /// A request on its way out, as layers see it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Outgoing {
+pub struct CallRequest {
     /// What is asked.
     pub method: Text,
     /// With what: an object, without `_meta`.
@@ -82,7 +82,7 @@ pub struct NextCall<'a> {
 
 impl<'a> NextCall<'a> {
     /// Goes the rest of the way. It can be gone more than once; each time is a request of its own.
-    pub fn run(&self, request: Outgoing) -> LayerFuture<'a, Result<RawJson, Error>> {
+    pub fn run(&self, request: CallRequest) -> LayerFuture<'a, Result<RawJson, Error>> {
         match self.layers.split_first() {
             Some((layer, layers)) => {
                 let trip = self.trip;
@@ -198,7 +198,7 @@ impl Trip {
         canceller: Canceller,
         fresh: bool,
         at: Instant,
-    ) -> (Self, Outgoing) {
+    ) -> (Self, CallRequest) {
         let configured = outlet.deadlines.of_method(&ask.method).total;
         let until = |span: Duration| Some((span, at.checked_add(span)?));
         let trip = Self {
@@ -213,7 +213,7 @@ impl Trip {
             #[cfg(all(feature = "client", feature = "http"))]
             said: Said::default(),
         };
-        let request = Outgoing {
+        let request = CallRequest {
             method: ask.method,
             params: ask.params,
             meta: ask.meta,
@@ -236,12 +236,12 @@ impl Trip {
 
     /// All of it.
     #[cfg(feature = "client")]
-    async fn go(&self, request: Outgoing) -> Result<RawJson, Error> {
+    async fn go(&self, request: CallRequest) -> Result<RawJson, Error> {
         self.go_on(request, None).await
     }
 
     #[cfg(not(feature = "client"))]
-    async fn go(&self, request: Outgoing) -> Result<RawJson, Error> {
+    async fn go(&self, request: CallRequest) -> Result<RawJson, Error> {
         self.by_layers(request).await
     }
 
@@ -249,7 +249,7 @@ impl Trip {
     #[cfg(feature = "client")]
     pub(super) async fn go_on(
         &self,
-        request: Outgoing,
+        request: CallRequest,
         first: Option<Result<RawJson, Error>>,
     ) -> Result<RawJson, Error> {
         match &self.outlet.hooks.input_handlers {
@@ -262,7 +262,7 @@ impl Trip {
 
     /// The request as the layers have left it: not made if its result is known.
     #[cfg(feature = "client")]
-    async fn attempt(&self, request: Outgoing) -> Result<RawJson, Error> {
+    async fn attempt(&self, request: CallRequest) -> Result<RawJson, Error> {
         let hooks = &self.outlet.hooks;
         if let Some(known) = hooks.recall(&request, self.fresh) {
             return Ok(known);
@@ -280,7 +280,7 @@ impl Trip {
     #[cfg(feature = "client")]
     pub(super) async fn checked(
         &self,
-        request: &Outgoing,
+        request: &CallRequest,
         result: RawJson,
     ) -> Result<RawJson, Error> {
         let hooks = &self.outlet.hooks;
@@ -294,11 +294,11 @@ impl Trip {
     }
 
     #[cfg(not(feature = "client"))]
-    async fn attempt(&self, request: Outgoing) -> Result<RawJson, Error> {
+    async fn attempt(&self, request: CallRequest) -> Result<RawJson, Error> {
         self.on_a_link(&request).await
     }
 
-    pub(super) async fn by_layers(&self, request: Outgoing) -> Result<RawJson, Error> {
+    pub(super) async fn by_layers(&self, request: CallRequest) -> Result<RawJson, Error> {
         let next = NextCall {
             layers: &self.outlet.layers,
             trip: self,
@@ -306,7 +306,7 @@ impl Trip {
         next.run(request).await
     }
 
-    async fn on_a_link(&self, request: &Outgoing) -> Result<RawJson, Error> {
+    async fn on_a_link(&self, request: &CallRequest) -> Result<RawJson, Error> {
         loop {
             let link = self.outlet.lines.link().await;
             let link = link.map_err(|outcome| self.in_all(outcome))?;
@@ -371,7 +371,7 @@ impl Trip {
         not(all(feature = "client", feature = "http")),
         expect(unused_variables, reason = "nothing is said in headers")
     )]
-    fn told(&self, request: &Outgoing) -> Told {
+    fn told(&self, request: &CallRequest) -> Told {
         let progress = self.on_progress.clone().map(|callback| -> OnProgress {
             Box::new(move |progress: ProgressParams| {
                 let mut callback = callback.lock();

@@ -30,7 +30,7 @@ use crate::driver::{BoxFuture, Told};
 
 use attempt::Attempt;
 pub use canceller::Canceller;
-pub use layer::{ClientLayer, NextCall, Outgoing};
+pub use layer::{CallRequest, ClientLayer, NextCall};
 pub(crate) use layer::{Lines, Outlet, Route};
 #[cfg(feature = "client")]
 use straight::Came;

@@ -13,7 +13,7 @@ use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::modern::{InputRequiredResult, InputResponses};
 use serde_json::{Map, Value};
 
-use super::layer::{Outgoing, Trip, has_clock};
+use super::layer::{CallRequest, Trip, has_clock};
 use crate::Error;
 use crate::client::InputHandlers;
 use crate::driver::BoxFuture;
@@ -27,7 +27,7 @@ const ROUNDS: u32 = 10;
 pub(super) async fn travel(
     trip: &Trip,
     input_handlers: &Arc<InputHandlers>,
-    request: Outgoing,
+    request: CallRequest,
     mut first: Option<Result<RawJson, Error>>,
 ) -> Result<RawJson, Error> {
     let mut round = request.clone();
@@ -55,11 +55,11 @@ pub(super) async fn travel(
 
 /// The request of the next round.
 async fn next(
-    request: &Outgoing,
+    request: &CallRequest,
     input_handlers: &Arc<InputHandlers>,
     asked: RawJson,
     number: u32,
-) -> Result<Outgoing, Error> {
+) -> Result<CallRequest, Error> {
     let required: InputRequiredResult = asked.decode().map_err(Error::bad_result)?;
     if required.input_requests.is_none() && required.request_state.is_none() {
         let problem = "it needs something first, and does not say what";
@@ -97,7 +97,7 @@ async fn next(
         params.insert("requestState".into(), state.into());
     }
     let params = RawJson::encode(&params).map_err(Error::bad_params)?;
-    Ok(Outgoing {
+    Ok(CallRequest {
         params,
         ..request.clone()
     })

@@ -23,7 +23,7 @@ use crate::Error;
 use crate::call::{ClientLayer, Lines, Outlet, Route};
 use crate::context::Context;
 use crate::driver::{
-    Answer, App, BoxFuture, Ends, Link, Notified, Passed, Payload, Process, Tap, launch, pass_on,
+    Answer, App, BoxFuture, Direction, Ends, Link, Notified, Payload, Process, Tap, launch, pass_on,
 };
 
 /// Settings of a client, and its handlers for what a legacy server may ask.
@@ -158,7 +158,7 @@ impl ClientBuilder {
     }
 
     /// Is shown every frame that passes, in order, for tracing the wire. It must not take long.
-    pub fn tap(mut self, tap: impl Fn(Passed, &[u8]) + Send + Sync + 'static) -> Self {
+    pub fn tap(mut self, tap: impl Fn(Direction, &[u8]) + Send + Sync + 'static) -> Self {
         self.tap = Some(Arc::new(tap));
         self
     }
@@ -410,11 +410,11 @@ impl ClientBuilder {
         }
         config.deadlines = self.deadlines;
         config.result_types.clone_from(&self.result_types);
-        config.spans.probe = match (self.probe, wire) {
+        config.timeouts.probe = match (self.probe, wire) {
             (Some(probe), _) => probe,
-            (None, Wire::Pipe) => config.spans.probe,
+            (None, Wire::Pipe) => config.timeouts.probe,
             // Silence says nothing about eras there.
-            (None, Wire::Http | Wire::EventStream) => config.spans.initialize,
+            (None, Wire::Http | Wire::EventStream) => config.timeouts.initialize,
         };
         config
     }

@@ -1,5 +1,7 @@
 //! What a server offers, as calls.
 
+use std::collections::{BTreeMap, HashMap};
+
 use belay_protocol::jsonrpc::RawJson;
 use belay_protocol::types::legacy::{
     Ping, PingParams, RootsListChangedParams, SetLevel, SetLevelParams,
@@ -16,11 +18,8 @@ use belay_protocol::types::{
 use serde::Serialize;
 
 use super::Client;
-use super::pages::{Paged, Pages};
+use super::pages::{Pages, PaginatedRequest};
 use crate::{Call, Error};
-
-/// For prompts that take none.
-pub const NO_ARGUMENTS: [(&str, &str); 0] = [];
 
 impl Client {
     /// Calls a tool.
@@ -100,19 +99,13 @@ impl Client {
     /// ```no_run
     /// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
     /// let poem = client.get_prompt("poem", [("about", "tea")]).await?;
-    /// let riddle = client.get_prompt("riddle", belay::NO_ARGUMENTS).await?;
+    /// let riddle = client.get_prompt("riddle", ()).await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn get_prompt<N: Into<String>, V: Into<String>>(
-        &self,
-        name: &str,
-        arguments: impl IntoIterator<Item = (N, V)>,
-    ) -> Call<GetPromptResult> {
+    pub fn get_prompt(&self, name: &str, arguments: impl PromptArguments) -> Call<GetPromptResult> {
         let mut params = GetPromptParams::new(name);
-        let arguments = arguments.into_iter();
-        let arguments = arguments.map(|(name, value)| (name.into(), value.into()));
-        params.arguments = Some(arguments.collect());
+        params.arguments = arguments.into_map();
         self.request::<GetPrompt>(&params)
     }
 
@@ -186,7 +179,7 @@ impl Client {
     }
 
     /// A list, page by page.
-    pub fn pages<L: Paged>(&self) -> Pages<L> {
+    pub fn pages<L: PaginatedRequest>(&self) -> Pages<L> {
         Pages::new(self.clone())
     }
 
@@ -238,4 +231,44 @@ struct CallParams<'a, T> {
 #[derive(Serialize)]
 struct NameOnly<'a> {
     name: &'a str,
+}
+
+/// The arguments of a prompt: names and texts, or `()` for a prompt without arguments.
+///
+/// ```no_run
+/// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
+/// let arguments = std::collections::HashMap::from([("about", "tea")]);
+/// let poem = client.get_prompt("poem", arguments).await?;
+/// let riddle = client.get_prompt("riddle", ()).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub trait PromptArguments {
+    /// The arguments as they are sent; `None` if there are none.
+    fn into_map(self) -> Option<BTreeMap<String, String>>;
+}
+
+impl PromptArguments for () {
+    fn into_map(self) -> Option<BTreeMap<String, String>> {
+        None
+    }
+}
+
+/// Every collection of pairs.
+macro_rules! pairs {
+    ($([$($generics:tt)*] $collection:ty;)*) => {$(
+        impl<N: Into<String>, V: Into<String>, $($generics)*> PromptArguments for $collection {
+            fn into_map(self) -> Option<BTreeMap<String, String>> {
+                let pairs = self.into_iter();
+                Some(pairs.map(|(name, value)| (name.into(), value.into())).collect())
+            }
+        }
+    )*};
+}
+
+pairs! {
+    [const LENGTH: usize] [(N, V); LENGTH];
+    [] Vec<(N, V)>;
+    [] BTreeMap<N, V>;
+    [S] HashMap<N, V, S>;
 }

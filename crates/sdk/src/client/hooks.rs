@@ -16,7 +16,7 @@ use super::input_handlers::InputHandlers;
 #[cfg(feature = "validate")]
 use super::outputs::Outputs;
 use crate::Error;
-use crate::call::Outgoing;
+use crate::call::CallRequest;
 #[cfg(feature = "http")]
 use crate::transport::http::param_headers::KnownTools;
 
@@ -54,7 +54,7 @@ impl CallHooks {
 
     /// Where the result of a request may be kept. What travels beside the parameters may say who
     /// asks, or anything else, so a request with something beside them is always made.
-    fn shelf(&self, request: &Outgoing) -> Option<&Shelf> {
+    fn shelf(&self, request: &CallRequest) -> Option<&Shelf> {
         let says_nothing = |key: &String| {
             let known = [LOG_LEVEL, TRACEPARENT, TRACESTATE, BAGGAGE];
             known.contains(&key.as_str())
@@ -64,7 +64,7 @@ impl CallHooks {
     }
 
     /// A result that may be used again.
-    pub(crate) fn recall(&self, request: &Outgoing, fresh: bool) -> Option<RawJson> {
+    pub(crate) fn recall(&self, request: &CallRequest, fresh: bool) -> Option<RawJson> {
         let shelf = self.shelf(request).filter(|_| !fresh)?;
         let known = shelf.get(&request.method, &request.params)?;
         // Somebody else may have put it there.
@@ -77,7 +77,7 @@ impl CallHooks {
     }
 
     /// A request was refused. If it named a page that is not there any more, neither are the others.
-    pub(crate) fn refused(&self, request: &Outgoing, error: &Error) {
+    pub(crate) fn refused(&self, request: &CallRequest, error: &Error) {
         let code = error.refusal().map(|refusal| refusal.code);
         if let Some(shelf) = &self.shelf
             && code == Some(error_code::INVALID_PARAMS)
@@ -88,7 +88,7 @@ impl CallHooks {
     }
 
     /// Keeps a result if it may be used again, and gives what of it may be used.
-    pub(crate) fn learn(&self, request: &Outgoing, result: RawJson, stamp: u64) -> RawJson {
+    pub(crate) fn learn(&self, request: &CallRequest, result: RawJson, stamp: u64) -> RawJson {
         let result = self.take_in(request, result);
         if let Some(shelf) = self.shelf(request) {
             shelf.put(&request.method, &request.params, &result, stamp);
@@ -97,7 +97,7 @@ impl CallHooks {
     }
 
     /// Looks at a list of tools, and gives what of it may be used.
-    fn take_in(&self, request: &Outgoing, result: RawJson) -> RawJson {
+    fn take_in(&self, request: &CallRequest, result: RawJson) -> RawJson {
         if request.method != *ListTools::METHOD {
             return result;
         }
@@ -173,8 +173,8 @@ mod tests {
         RawJson::encode(value).expect("it is JSON")
     }
 
-    fn asked(method: &str, params: serde_json::Value) -> Outgoing {
-        Outgoing {
+    fn asked(method: &str, params: serde_json::Value) -> CallRequest {
+        CallRequest {
             method: method.to_owned().into(),
             params: raw(&params),
             meta: Meta::default(),

@@ -32,12 +32,12 @@ pub use builder::ClientBuilder;
 pub use cache::Cache;
 pub(crate) use cache::{Shelf, is_kept};
 pub(crate) use changes::ChangeHub;
-pub use changes::{Change, ListenEnd, Subscription};
-pub use features::NO_ARGUMENTS;
+pub use changes::{Change, Subscription, SubscriptionEnd};
+pub use features::PromptArguments;
 pub(crate) use hooks::CallHooks;
 pub(crate) use input_handlers::InputHandlers;
 pub(crate) use pages::PAGES;
-pub use pages::{Paged, Pages};
+pub use pages::{Pages, PaginatedRequest};
 
 /// A connection to a server. Cheap to clone; the connection is closed when the last one is dropped.
 ///

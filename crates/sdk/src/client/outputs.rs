@@ -7,7 +7,7 @@ use belay_protocol::jsonrpc::RawJson;
 use serde_json::Value;
 
 use crate::sync::Mutex;
-use crate::{BadSchema, Error, Schema};
+use crate::{Error, Schema, SchemaError};
 
 /// So many tools are remembered.
 const MOST: usize = 1000;
@@ -29,7 +29,7 @@ struct Known {
 struct Output {
     schema: RawJson,
     /// Compiled when it is first needed.
-    compiled: OnceLock<Result<Schema, BadSchema>>,
+    compiled: OnceLock<Result<Schema, SchemaError>>,
 }
 
 impl Outputs {
@@ -97,9 +97,9 @@ impl Outputs {
 }
 
 impl Output {
-    fn compile(&self, tool: &str) -> Result<Schema, BadSchema> {
+    fn compile(&self, tool: &str) -> Result<Schema, SchemaError> {
         let schema = self.schema.decode();
-        let schema = schema.map_err(|error| BadSchema::new(error.to_string()))?;
+        let schema = schema.map_err(|error| SchemaError::new(error.to_string()))?;
         let schema = Schema::compile(&schema)?;
         if let Some(patterns) = schema.unsupported_in_words() {
             tracing::warn!(

@@ -21,7 +21,7 @@ pub(crate) const PAGES: usize = 64;
 const ITEMS: usize = 10_000;
 
 /// A list that comes in pages.
-pub trait Paged: Typed<Params = PaginatedParams> {
+pub trait PaginatedRequest: Typed<Params = PaginatedParams> {
     /// What is listed.
     type Item;
 
@@ -29,7 +29,7 @@ pub trait Paged: Typed<Params = PaginatedParams> {
     fn page(result: Self::Result) -> (Vec<Self::Item>, Option<String>);
 }
 
-impl Paged for ListTools {
+impl PaginatedRequest for ListTools {
     type Item = Tool;
 
     fn page(result: ListToolsResult) -> (Vec<Tool>, Option<String>) {
@@ -37,7 +37,7 @@ impl Paged for ListTools {
     }
 }
 
-impl Paged for ListResources {
+impl PaginatedRequest for ListResources {
     type Item = Resource;
 
     fn page(result: ListResourcesResult) -> (Vec<Resource>, Option<String>) {
@@ -45,7 +45,7 @@ impl Paged for ListResources {
     }
 }
 
-impl Paged for ListResourceTemplates {
+impl PaginatedRequest for ListResourceTemplates {
     type Item = ResourceTemplate;
 
     fn page(result: ListResourceTemplatesResult) -> (Vec<ResourceTemplate>, Option<String>) {
@@ -53,7 +53,7 @@ impl Paged for ListResourceTemplates {
     }
 }
 
-impl Paged for ListPrompts {
+impl PaginatedRequest for ListPrompts {
     type Item = Prompt;
 
     fn page(result: ListPromptsResult) -> (Vec<Prompt>, Option<String>) {
@@ -84,7 +84,7 @@ pub struct Pages<L> {
     list: PhantomData<fn() -> L>,
 }
 
-impl<L: Paged> Pages<L> {
+impl<L: PaginatedRequest> Pages<L> {
     pub(super) fn new(client: Client) -> Self {
         Self {
             client,

@@ -179,7 +179,7 @@ pub(crate) fn start(
     let first = Arc::new(first);
     let supervisor = Arc::new(Supervisor {
         line: watch::Sender::new(Line::Up(first.clone())),
-        books: Mutex::new(Books {
+        ledgers: Mutex::new(PastLedgers {
             last: first,
             before: Ledger::default(),
             used: 0,
@@ -205,7 +205,7 @@ pub(crate) struct Supervised {
 
 impl Supervised {
     pub(super) fn established(&self) -> Arc<Established> {
-        self.supervisor.books().last.clone()
+        self.supervisor.ledgers().last.clone()
     }
 
     /// Whether it was given up.
@@ -214,9 +214,9 @@ impl Supervised {
     }
 
     pub(super) fn ledger(&self) -> Ledger {
-        let books = self.supervisor.books();
-        let mut ledger = books.before.clone();
-        ledger += &books.last.link.ledger();
+        let ledgers = self.supervisor.ledgers();
+        let mut ledger = ledgers.before.clone();
+        ledger += &ledgers.last.link.ledger();
         ledger
     }
 
@@ -255,7 +255,7 @@ impl Drop for Supervised {
 
 struct Supervisor {
     line: watch::Sender<Line>,
-    books: Mutex<Books>,
+    ledgers: Mutex<PastLedgers>,
     supervision: Supervision,
     changes: Arc<ChangeHub>,
 }
@@ -266,7 +266,7 @@ enum Line {
     Over(Loss),
 }
 
-struct Books {
+struct PastLedgers {
     /// The connection, or the last one there was.
     last: Arc<Established>,
     /// What happened on those before it.
@@ -281,7 +281,7 @@ impl Supervisor {
         // However this ends, and be it with its runtime, nobody waits for another connection.
         let _over = OverWhenDropped(self.clone());
         loop {
-            let link = self.books().last.link.clone();
+            let link = self.ledgers().last.link.clone();
             let since = Instant::now();
             let mut cause = link.closed().await.cause;
             if since.elapsed() >= LIVED {
@@ -323,19 +323,19 @@ impl Supervisor {
 
     /// How long to wait before the next restart, if there may be one.
     fn next_delay(&self) -> Option<Duration> {
-        let mut books = self.books();
-        let used = books.used;
-        books.used += 1;
+        let mut ledgers = self.ledgers();
+        let used = ledgers.used;
+        ledgers.used += 1;
         (used < self.supervision.restarts).then(|| self.supervision.delay(used))
     }
 
     /// What happened on the last connection is kept; this is the last one now.
     fn replace(&self, next: Arc<Established>) {
         let before = {
-            let mut books = self.books();
-            let ledger = books.last.link.ledger();
-            books.before += &ledger;
-            std::mem::replace(&mut books.last, next)
+            let mut ledgers = self.ledgers();
+            let ledger = ledgers.last.link.ledger();
+            ledgers.before += &ledger;
+            std::mem::replace(&mut ledgers.last, next)
         };
         drop(before);
     }
@@ -355,8 +355,8 @@ impl Supervisor {
         self.turn(Line::Over(cause));
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock()
+    fn ledgers(&self) -> MutexGuard<'_, PastLedgers> {
+        self.ledgers.lock()
     }
 }
 
@@ -367,7 +367,7 @@ struct OverWhenDropped(Arc<Supervisor>);
 
 impl Drop for OverWhenDropped {
     fn drop(&mut self) {
-        let cause = self.0.books().last.link.closed_because();
+        let cause = self.0.ledgers().last.link.closed_because();
         self.0.over(cause);
     }
 }
@@ -427,6 +427,6 @@ impl Lines for Supervisor {
     }
 
     fn succeeded(&self) {
-        self.books().used = 0;
+        self.ledgers().used = 0;
     }
 }

@@ -24,7 +24,7 @@ use crate::filled;
 ///
 /// Dropping it takes the question back: on the legacy wire the client is told.
 #[must_use = "a question is not asked until it is awaited"]
-pub struct Asking<T> {
+pub struct InputFuture<T> {
     cx: Context,
     name: Option<String>,
     timeout: Option<Duration>,
@@ -48,7 +48,7 @@ pub(crate) fn filled_in<T: DeserializeOwned>(mut result: ElicitResult) -> Result
     agreed(result)?;
     serde_path_to_error::deserialize(content).map_err(|error| {
         let problem = error.inner().to_string();
-        Read::Unfit(match error.path().to_string().as_str() {
+        Read::ValidationError(match error.path().to_string().as_str() {
             "." => problem,
             path => format!("`{path}`: {problem}"),
         })
@@ -60,19 +60,19 @@ pub(crate) enum Read {
     /// It is one, but not a good one.
     Answer(Kind),
     /// It is none.
-    Unfit(String),
+    ValidationError(String),
 }
 
 impl From<Read> for InputError {
     fn from(read: Read) -> Self {
         match read {
             Read::Answer(kind) => Self(kind),
-            Read::Unfit(problem) => Self(Kind::Unfit(problem)),
+            Read::ValidationError(problem) => Self(Kind::ValidationError(problem)),
         }
     }
 }
 
-impl<T> Asking<T> {
+impl<T> InputFuture<T> {
     pub(super) fn new(
         cx: Context,
         method: &'static str,
@@ -109,7 +109,7 @@ impl<T> Asking<T> {
         let form = params.get("requestedSchema").cloned();
         let read = |answer: Value| {
             if let (Some(form), Ok(answer)) = (&form, serde_json::from_value(answer.clone())) {
-                filled::check(form, &answer).map_err(Read::Unfit)?;
+                filled::check(form, &answer).map_err(Read::ValidationError)?;
             }
             (self.read)(answer)
         };
@@ -140,7 +140,7 @@ impl<T> Asking<T> {
         match read(answer) {
             Ok(answer) => Ok(answer),
             Err(Read::Answer(kind)) => Err(InputError(kind)),
-            Err(Read::Unfit(problem)) => {
+            Err(Read::ValidationError(problem)) => {
                 rounds.end_for_answer(&name, &problem);
                 rounds.over().await;
                 Err(InputError(Kind::Over))
@@ -149,8 +149,8 @@ impl<T> Asking<T> {
     }
 }
 
-impl Asking<()> {
-    /// What the visit of a page is called in 2025-11-25, for [`Context::visited`]. No other visit may be
+impl InputFuture<()> {
+    /// What the visit of a page is called in 2025-11-25, for [`Context::elicitation_complete`]. No other visit may be
     /// called the same. Without this it has a name that nobody can guess.
     pub fn elicitation_id(mut self, id: impl Into<String>) -> Self {
         if let Ok(Value::Object(params)) = &mut self.params {
@@ -160,7 +160,7 @@ impl Asking<()> {
     }
 }
 
-impl<T: Send + 'static> IntoFuture for Asking<T> {
+impl<T: Send + 'static> IntoFuture for InputFuture<T> {
     type Output = Result<T, InputError>;
     type IntoFuture = BoxFuture<Result<T, InputError>>;
 
@@ -169,9 +169,9 @@ impl<T: Send + 'static> IntoFuture for Asking<T> {
     }
 }
 
-impl<T> fmt::Debug for Asking<T> {
+impl<T> fmt::Debug for InputFuture<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asking")
+        f.debug_struct("InputFuture")
             .field("method", &self.method)
             .finish_non_exhaustive()
     }

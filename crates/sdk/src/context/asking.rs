@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Context;
-use super::asked::{Asking, Read, agreed, filled_in};
+use super::asked::{InputFuture, Read, agreed, filled_in};
 use super::input_error::{InputError, Kind};
 use super::questions::{missing, names, needs, suit};
 use crate::form::form_of;
@@ -59,7 +59,7 @@ impl Context {
     pub fn elicit<T: DeserializeOwned + JsonSchema + 'static>(
         &self,
         message: impl Into<String>,
-    ) -> Asking<T> {
+    ) -> InputFuture<T> {
         let params = form_of::<T>()
             .map(|form| ElicitParams::form(message, form))
             .map_err(|problem| InputError(Kind::Form(problem)));
@@ -72,7 +72,7 @@ impl Context {
     /// # Cancel safety
     ///
     /// As with [`Context::elicit`].
-    pub fn elicit_by_hand(&self, params: ElicitParams) -> Asking<ElicitResult> {
+    pub fn elicit_by_hand(&self, params: ElicitParams) -> InputFuture<ElicitResult> {
         self.ask::<Elicit, _>(Ok(params), Ok)
     }
 
@@ -82,7 +82,11 @@ impl Context {
     /// # Cancel safety
     ///
     /// As with [`Context::elicit`].
-    pub fn elicit_url(&self, message: impl Into<String>, url: impl Into<String>) -> Asking<()> {
+    pub fn elicit_url(
+        &self,
+        message: impl Into<String>,
+        url: impl Into<String>,
+    ) -> InputFuture<()> {
         let params = ElicitParams::url(message, url);
         self.ask::<Elicit, _>(Ok(params), agreed)
     }
@@ -103,7 +107,7 @@ impl Context {
     /// # Cancel safety
     ///
     /// As with [`Context::elicit`].
-    pub fn sample(&self, params: CreateMessageParams) -> Asking<CreateMessageResult> {
+    pub fn sample(&self, params: CreateMessageParams) -> InputFuture<CreateMessageResult> {
         let params = match params.check_tool_use() {
             Ok(()) => Ok(params),
             Err(problem) => Err(InputError::bad_question(problem)),
@@ -125,7 +129,7 @@ impl Context {
     /// # Cancel safety
     ///
     /// As with [`Context::elicit`].
-    pub fn roots(&self) -> Asking<Vec<Root>> {
+    pub fn roots(&self) -> InputFuture<Vec<Root>> {
         let read = |result: ListRootsResult| Ok(result.roots);
         self.ask::<ListRoots, _>(Ok(ListRootsParams::new()), read)
     }
@@ -134,7 +138,7 @@ impl Context {
         &self,
         params: Result<R::Params, InputError>,
         read: fn(R::Result) -> Result<T, Read>,
-    ) -> Asking<T>
+    ) -> InputFuture<T>
     where
         R::Result: 'static,
         T: 'static,
@@ -143,9 +147,9 @@ impl Context {
             let params = serde_json::to_value(&params);
             params.map_err(InputError::unwritten)
         });
-        Asking::new(self.clone(), R::METHOD, params, move |answer| {
+        InputFuture::new(self.clone(), R::METHOD, params, move |answer| {
             let result = serde_json::from_value(answer);
-            read(result.map_err(|error| Read::Unfit(error.to_string()))?)
+            read(result.map_err(|error| Read::ValidationError(error.to_string()))?)
         })
     }
 

@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Declined,
     Dismissed,
     Failed(Error),
-    Unfit(String),
+    ValidationError(String),
     Form(String),
     BadQuestion(String),
     Unwritten(serde_json::Error),
@@ -59,7 +59,7 @@ impl InputError {
     }
 
     pub(crate) fn unfit(problem: String) -> Self {
-        Self(Kind::Unfit(problem))
+        Self(Kind::ValidationError(problem))
     }
 
     pub(crate) fn form(problem: String) -> Self {
@@ -82,7 +82,9 @@ impl fmt::Display for InputError {
             Kind::Declined => f.write_str("the user said no"),
             Kind::Dismissed => f.write_str("the user did not answer"),
             Kind::Failed(_) => f.write_str("the client could not be asked"),
-            Kind::Unfit(problem) => write!(f, "the client's answer does not fit: {problem}"),
+            Kind::ValidationError(problem) => {
+                write!(f, "the client's answer does not fit: {problem}")
+            }
             Kind::Form(problem) => write!(f, "this type cannot be a form: {problem}"),
             Kind::BadQuestion(problem) => write!(f, "this cannot be asked: {problem}"),
             Kind::Unwritten(_) => f.write_str("this cannot be written as JSON"),

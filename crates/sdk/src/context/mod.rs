@@ -32,7 +32,7 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::{Call, Principal};
 
 #[cfg(feature = "server")]
-pub use asked::Asking;
+pub use asked::InputFuture;
 #[cfg(feature = "server")]
 pub(crate) use asked::{Read, agreed, filled_in};
 #[cfg(feature = "server")]

@@ -86,7 +86,7 @@ impl Context {
     ///     let page = format!("https://pay.example.com/{payment}");
     ///     cx.elicit_url("Please pay.", page).elicitation_id(payment).await?;
     ///     paid(payment).await;
-    ///     cx.visited(payment).await;
+    ///     cx.elicitation_complete(payment).await;
     ///     Ok(())
     /// }
     /// ```
@@ -95,7 +95,7 @@ impl Context {
     ///
     /// As with [`Context::progress`].
     #[cfg(feature = "server")]
-    pub async fn visited(&self, elicitation_id: impl Into<String>) {
+    pub async fn elicitation_complete(&self, elicitation_id: impl Into<String>) {
         if self.version().names_visits() {
             self.notify(&ElicitationCompleteParams::new(elicitation_id))
                 .await;

@@ -37,11 +37,11 @@ pub(super) struct Io<R, W> {
 }
 
 /// Sees every frame that passes.
-pub(crate) type Tap = Arc<dyn Fn(Passed, &[u8]) + Send + Sync>;
+pub(crate) type Tap = Arc<dyn Fn(Direction, &[u8]) + Send + Sync>;
 
 /// Which way a frame passed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Passed {
+pub enum Direction {
     /// To the peer: its write has begun.
     Out,
     /// From the peer: as it came, well-formed or not.
@@ -189,14 +189,14 @@ where
                 });
             }
         };
-        self.show(Passed::In, &line);
+        self.show(Direction::In, &line);
         let mut weight = peer.begin(Pool::Bytes);
         let fits = weight.resize(0, line.len());
         let message = jsonrpc::decode(&weight.attach(line), self.depth);
         Some(Incoming { message, fits })
     }
 
-    fn show(&self, way: Passed, frame: &[u8]) {
+    fn show(&self, way: Direction, frame: &[u8]) {
         if let Some(tap) = &self.tap {
             fenced("tap", || tap(way, frame));
         }
@@ -205,7 +205,7 @@ where
     /// What stood after the last newline, if it is a message.
     pub(super) fn last_message(&mut self) -> Option<Message> {
         let tail = self.lines.finish()?.ok()?;
-        self.show(Passed::In, &tail);
+        self.show(Direction::In, &tail);
         jsonrpc::decode(&tail, self.depth).ok()
     }
 
@@ -265,7 +265,7 @@ where
         // Outside the lock: whoever looks is not one of us.
         drop(state);
         for frame in begun {
-            self.show(Passed::Out, &frame);
+            self.show(Direction::Out, &frame);
         }
         Poll::Ready(Ok(()))
     }

@@ -46,7 +46,7 @@ pub(crate) use handlers::Presence;
 pub(crate) use handlers::{
     Answer, App, BoxFuture, Handling, Notified, Payload, fence, fenced, pass_on,
 };
-pub use io::Passed;
+pub use io::Direction;
 pub(crate) use io::Tap;
 pub(crate) use ports::ExchangeStep;
 pub(crate) use run::{Driven, Ends, Process, Until, drive_exchanges, drive_exchanges_with, launch};

@@ -1,4 +1,4 @@
-//! Asking: a form for the person, a question for the model, the folders that matter.
+//! InputFuture: a form for the person, a question for the model, the folders that matter.
 //!
 //! A handler asks its client in one line, and that line works on both wires:
 //!
@@ -33,14 +33,14 @@
 //! ([`RequestState`](crate::RequestState); servers that share a key can go on for each other).
 //!
 //! Two questions at once, with `join!`, are one round. A question is known by its order, or by its name
-//! ([`Asking::named`](crate::Asking::named)), and by what it asks: an answer to something else is none.
+//! ([`InputFuture::named`](crate::InputFuture::named)), and by what it asks: an answer to something else is none.
 //!
 //! Whoever would rather see the rounds writes [`Tool::in_steps`](crate::Tool::in_steps).
 //!
 //! A person can be sent to a page, too ([`Context::elicit_url`](crate::Context::elicit_url)), for what
 //! the client must not see. That they agree does not mean that they are done there: the handler finds
 //! that out by itself, and a client of 2025-11-25 can be told
-//! ([`Context::visited`](crate::Context::visited)).
+//! ([`Context::elicitation_complete`](crate::Context::elicitation_complete)).
 //!
 //! If the client cannot be asked, the request ends there with the error that says so; look at
 //! [`Context::client_capabilities`](crate::Context::client_capabilities) first where one can do without.

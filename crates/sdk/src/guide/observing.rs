@@ -23,5 +23,5 @@
 //! request belongs to travels in `_meta`: [`TraceContext`](crate::TraceContext),
 //! [`layers::Propagate`](crate::layers::Propagate), [`Context::trace_context`](crate::Context::trace_context).
 //!
-//! [`Server::books`](crate::Server::books) has the books of all requests, and an HTTP service can be asked
+//! [`Server::stats`](crate::Server::stats) counts all requests, and an HTTP service can be asked
 //! for `/metrics`.

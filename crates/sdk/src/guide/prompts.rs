@@ -29,7 +29,7 @@
 //!
 //! On the wire arguments are texts; here they may be numbers, `bool`s and enums, too. `complete` says
 //! what an argument could be while somebody types it; other arguments, if they are settled, are in
-//! [`Typed::settled`](crate::Typed). Templates of resources have the same.
+//! [`CompletionRequest::settled`](crate::CompletionRequest). Templates of resources have the same.
 //!
 //! ```no_run
 //! # async fn example(client: belay::Client) -> Result<(), belay::Error> {

@@ -1,7 +1,7 @@
 //! Resources: what can be read, one by one or by a pattern.
 //!
 //! ```
-//! use belay::{Context, Failure, Resource, ResourceTemplate, Server};
+//! use belay::{Context, RequestError, Resource, ResourceTemplate, Server};
 //!
 //! #[derive(serde::Deserialize)]
 //! struct Which { number: u64 }
@@ -9,7 +9,7 @@
 //! let server = Server::new("orders", "1.0.0")
 //!     .resource(Resource::text("orders://help", "help", "Ask for a number."))
 //!     .resource(Resource::new("orders://logo", "logo", |_cx: Context| async {
-//!         Ok::<_, Failure>(tokio_read("/srv/logo.png").await?)
+//!         Ok::<_, RequestError>(tokio_read("/srv/logo.png").await?)
 //!     }).mime_type("image/png"))
 //!     .resource_template(ResourceTemplate::new(
 //!         "orders://{number}",

@@ -4,7 +4,7 @@ use std::fmt;
 
 use belay_protocol::jsonrpc::RawJson;
 
-use crate::{ClientLayer, Error, LayerFuture, NextCall, Outgoing, TraceContext};
+use crate::{CallRequest, ClientLayer, Error, LayerFuture, NextCall, TraceContext};
 
 /// Says of each call which trace it belongs to, unless the call says so itself. Where that comes from,
 /// the tracing system knows:
@@ -34,7 +34,7 @@ impl Propagate {
 impl ClientLayer for Propagate {
     fn call<'a>(
         &'a self,
-        mut request: Outgoing,
+        mut request: CallRequest,
         next: NextCall<'a>,
     ) -> LayerFuture<'a, Result<RawJson, Error>> {
         if TraceContext::of(&request.meta).is_none()

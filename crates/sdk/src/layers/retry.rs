@@ -9,7 +9,7 @@ use belay_protocol::types::{
 };
 
 use crate::sync::Mutex;
-use crate::{ClientLayer, Error, ErrorKind, LayerFuture, NextCall, Outgoing};
+use crate::{CallRequest, ClientLayer, Error, ErrorKind, LayerFuture, NextCall};
 
 /// Makes a call again that was lost, or refused because the server was overloaded, if that can do no
 /// harm (**retry-is-explicit**):
@@ -61,7 +61,7 @@ impl Retry {
         self
     }
 
-    fn may_repeat(&self, request: &Outgoing, error: &Error) -> bool {
+    fn may_repeat(&self, request: &CallRequest, error: &Error) -> bool {
         let refused = error.refusal().map(|refusal| refusal.code);
         match (error.kind(), refused) {
             (ErrorKind::Refused, Some(code)) => {
@@ -72,7 +72,7 @@ impl Retry {
         }
     }
 
-    fn is_harmless(&self, request: &Outgoing) -> bool {
+    fn is_harmless(&self, request: &CallRequest) -> bool {
         match &*request.method {
             CallTool::METHOD => {
                 let call: Result<CallToolParams, _> = request.params.decode();
@@ -115,7 +115,7 @@ fn says_harmless(hints: &ToolAnnotations) -> bool {
 impl ClientLayer for Retry {
     fn call<'a>(
         &'a self,
-        request: Outgoing,
+        request: CallRequest,
         next: NextCall<'a>,
     ) -> LayerFuture<'a, Result<RawJson, Error>> {
         Box::pin(async move {

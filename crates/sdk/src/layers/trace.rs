@@ -174,12 +174,12 @@ mod client {
     use super::{
         Ending, Instrument, Trace, names, record_answer, record_code, record_error, record_subject,
     };
-    use crate::{ClientLayer, Error, ErrorKind, LayerFuture, NextCall, Outgoing, TraceContext};
+    use crate::{CallRequest, ClientLayer, Error, ErrorKind, LayerFuture, NextCall, TraceContext};
 
     impl ClientLayer for Trace {
         fn call<'a>(
             &'a self,
-            request: Outgoing,
+            request: CallRequest,
             next: NextCall<'a>,
         ) -> LayerFuture<'a, Result<RawJson, Error>> {
             let span = request_span!("client", &*request.method);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::BadSchema;
+use super::SchemaError;
 use super::text::quoted;
 
 /// They are in the order of time: a later one can do more.
@@ -27,7 +27,7 @@ pub(super) enum Holds {
 
 impl Dialect {
     /// The one that a schema names; 2020-12 if it names none.
-    pub(super) fn of(schema: &Value) -> Result<Self, BadSchema> {
+    pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
         let Some(named) = schema.get("$schema") else {
             return Ok(Self::Draft202012);
         };
@@ -40,7 +40,7 @@ impl Dialect {
             "json-schema.org/draft-07/schema" => Ok(Self::Draft7),
             "json-schema.org/draft-06/schema" => Ok(Self::Draft6),
             "json-schema.org/draft-04/schema" => Ok(Self::Draft4),
-            _ => Err(BadSchema::new(format!(
+            _ => Err(SchemaError::new(format!(
                 "the dialect {} is not understood",
                 quoted(named)
             ))),

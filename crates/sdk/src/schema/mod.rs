@@ -6,10 +6,10 @@
 //!
 //! ```text
 //!   compile   places    ── too large, too deep, leads elsewhere, a dialect nobody knows ──┐
-//!      │      reader    ── what the keywords ask for; patterns in linear time ────────────┴─► BadSchema
+//!      │      reader    ── what the keywords ask for; patterns in linear time ────────────┴─► SchemaError
 //!      │
-//!   check     check     ── each pair once ── loops, or more work than it may be ──► Unfit, undecided
-//!             problem   ── what is wrong, in a sentence ──────────────────────────► Unfit
+//!   check     check     ── each pair once ── loops, or more work than it may be ──► ValidationError, undecided
+//!             problem   ── what is wrong, in a sentence ──────────────────────────► ValidationError
 //! ```
 //!
 //! Whether a value fits has three answers: where a pattern cannot be matched, that is unknown, and nothing
@@ -105,30 +105,30 @@ impl Node {
 
 /// Why a schema cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BadSchema(String);
+pub struct SchemaError(String);
 
-impl BadSchema {
+impl SchemaError {
     pub(crate) fn new(problem: impl Into<String>) -> Self {
         Self(cut(&problem.into(), TOLD))
     }
 }
 
-impl fmt::Display for BadSchema {
+impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the schema cannot be used: {}", self.0)
     }
 }
 
-impl std::error::Error for BadSchema {}
+impl std::error::Error for SchemaError {}
 
 /// Why a value does not fit.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unfit {
+pub struct ValidationError {
     problem: String,
     undecided: bool,
 }
 
-impl Unfit {
+impl ValidationError {
     /// Whether this could not be found out: the schema loops, or asks for more work than it may. Nothing is
     /// known to be wrong with the value then.
     ///
@@ -160,17 +160,17 @@ impl Unfit {
     }
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for ValidationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.problem)
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for ValidationError {}
 
 impl Schema {
     /// Reads a schema. Nothing is fetched: a `$ref` to elsewhere makes it one that cannot be used.
-    pub fn compile(schema: &Value) -> Result<Self, BadSchema> {
+    pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let mut reader = Reader::new(Places::of(schema)?);
         let mut nodes: Vec<Node> = Vec::new();
         // References can lead to parts that nothing else leads to.
@@ -229,14 +229,19 @@ impl Schema {
     }
 
     /// Holds a value against it. `Ok` is for a value with which nothing is known to be wrong.
-    pub fn check(&self, value: &Value) -> Result<(), Unfit> {
+    pub fn check(&self, value: &Value) -> Result<(), ValidationError> {
         let mut check = Check::new(self, value);
-        if check.fits(0, value, 0).map_err(Unfit::undecided)?.fits != Truth::No {
+        if check
+            .fits(0, value, 0)
+            .map_err(ValidationError::undecided)?
+            .fits
+            != Truth::No
+        {
             return Ok(());
         }
         let problem = Problem::new(&mut check).find(0, value, 0);
         let problem = problem.unwrap_or_else(|_| "it does not fit".into());
-        Err(Unfit {
+        Err(ValidationError {
             problem: cut(&problem, TOLD),
             undecided: false,
         })

@@ -10,7 +10,7 @@ use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
 
-use super::BadSchema;
+use super::SchemaError;
 use super::text::quoted;
 use super::truth::Truth;
 
@@ -36,7 +36,7 @@ struct Matcher {
 }
 
 impl Pattern {
-    pub(super) fn compile(source: &str) -> Result<Self, BadSchema> {
+    pub(super) fn compile(source: &str) -> Result<Self, SchemaError> {
         let pattern = |matcher, size| Self {
             source: source.to_owned(),
             matcher,
@@ -47,7 +47,7 @@ impl Pattern {
         };
         let read = READ * translated.text.len();
         let hir = syntax::parse(&translated.text).map_err(|_| {
-            BadSchema::new(format!("the pattern {} is not understood", quoted(source)))
+            SchemaError::new(format!("the pattern {} is not understood", quoted(source)))
         })?;
         if translated.is_changed {
             return Ok(pattern(None, read));

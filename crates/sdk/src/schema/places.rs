@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::dialect::{Dialect, Holds};
 use super::text::quoted;
-use super::{BadSchema, DEPTH, PARTS};
+use super::{DEPTH, PARTS, SchemaError};
 use crate::percent::decoded;
 
 /// Identifiers are no longer than this.
@@ -52,7 +52,7 @@ pub(super) struct Target {
 }
 
 impl<'a> Places<'a> {
-    pub(super) fn of(schema: &'a Value) -> Result<Self, BadSchema> {
+    pub(super) fn of(schema: &'a Value) -> Result<Self, SchemaError> {
         measure(schema, 0, &mut 0)?;
         let dialect = Dialect::of(schema)?;
         let mut places = Self {
@@ -88,7 +88,7 @@ impl<'a> Places<'a> {
     }
 
     /// What `reference` leads to from a resource.
-    pub(super) fn find(&mut self, resource: usize, reference: &str) -> Result<Target, BadSchema> {
+    pub(super) fn find(&mut self, resource: usize, reference: &str) -> Result<Target, SchemaError> {
         if reference.len() > LONGEST {
             return Err(too_long(reference));
         }
@@ -98,7 +98,7 @@ impl<'a> Places<'a> {
             uri => {
                 let absolute = joined(&self.resources[resource].base, uri);
                 *self.bases.get(&absolute).ok_or_else(|| {
-                    BadSchema::new(format!(
+                    SchemaError::new(format!(
                         "{} leads elsewhere, and nothing is fetched",
                         quoted(reference)
                     ))
@@ -107,7 +107,7 @@ impl<'a> Places<'a> {
         };
         let nothing = || {
             let reference = quoted(reference);
-            BadSchema::new(format!("it refers to {reference}, which is not there"))
+            SchemaError::new(format!("it refers to {reference}, which is not there"))
         };
         let fragment = decoded(fragment).ok_or_else(nothing)?;
         let from = &self.resources[resource];
@@ -128,21 +128,21 @@ impl<'a> Places<'a> {
     }
 
     /// Takes in a part and all parts in it.
-    fn visit(&mut self, schema: &'a Value, resource: usize) -> Result<Part, BadSchema> {
+    fn visit(&mut self, schema: &'a Value, resource: usize) -> Result<Part, SchemaError> {
         if let Some(known) = self.part(schema) {
             return Ok(known);
         }
         let Some(members) = schema.as_object() else {
             if !schema.is_boolean() {
                 let problem = format!("{} stands where a schema belongs", kind(schema));
-                return Err(BadSchema::new(problem));
+                return Err(SchemaError::new(problem));
             }
             return Ok(self.take_in(schema, resource));
         };
         let resource = match self.own_base(schema, &self.resources[resource].base)? {
             Some(base) if !std::ptr::eq(self.resources[resource].root, schema) => {
                 if members.contains_key("$schema") && Dialect::of(schema)? != self.dialect {
-                    return Err(BadSchema::new("a part of it is in another dialect"));
+                    return Err(SchemaError::new("a part of it is in another dialect"));
                 }
                 self.enter(base, schema)?
             }
@@ -151,7 +151,7 @@ impl<'a> Places<'a> {
         let part = self.take_in(schema, resource);
         self.anchors(members, schema, resource, part)?;
         for (keyword, inside) in members {
-            let bad = || BadSchema::new(format!("`{keyword}` is {}", kind(inside)));
+            let bad = || SchemaError::new(format!("`{keyword}` is {}", kind(inside)));
             match self.dialect.holds(keyword, inside) {
                 None => {}
                 Some(Holds::One) => _ = self.visit(inside, resource)?,
@@ -179,13 +179,13 @@ impl<'a> Places<'a> {
         part
     }
 
-    fn enter(&mut self, base: String, root: &'a Value) -> Result<usize, BadSchema> {
+    fn enter(&mut self, base: String, root: &'a Value) -> Result<usize, SchemaError> {
         let number = self.resources.len();
         if let Some(known) = self.bases.insert(base.clone(), number) {
             // Some libraries repeat a type wherever it is used.
             if self.resources[known].root != root {
                 let problem = format!("the identifier {} stands in it twice", quoted(&base));
-                return Err(BadSchema::new(problem));
+                return Err(SchemaError::new(problem));
             }
             self.bases.insert(base, known);
             return Ok(known);
@@ -200,7 +200,7 @@ impl<'a> Places<'a> {
     }
 
     /// The identifier of a part, if it has one of its own.
-    fn own_base(&self, schema: &Value, base: &str) -> Result<Option<String>, BadSchema> {
+    fn own_base(&self, schema: &Value, base: &str) -> Result<Option<String>, SchemaError> {
         let Some(id) = schema.get(self.dialect.id()) else {
             return Ok(None);
         };
@@ -209,7 +209,7 @@ impl<'a> Places<'a> {
         }
         let id = id
             .as_str()
-            .ok_or_else(|| BadSchema::new(format!("an identifier is {}", kind(id))))?;
+            .ok_or_else(|| SchemaError::new(format!("an identifier is {}", kind(id))))?;
         let (id, _) = id.split_once('#').unwrap_or((id, ""));
         if id.len() > LONGEST {
             return Err(too_long(id));
@@ -227,7 +227,7 @@ impl<'a> Places<'a> {
         schema: &'a Value,
         resource: usize,
         part: Part,
-    ) -> Result<(), BadSchema> {
+    ) -> Result<(), SchemaError> {
         let text = |keyword: &str| {
             let value = members.get(keyword).filter(|_| self.dialect.knows(keyword));
             value.and_then(Value::as_str)
@@ -247,7 +247,7 @@ impl<'a> Places<'a> {
             let before = here.anchors.insert(name, schema);
             if before.is_some_and(|before| before != schema) {
                 let problem = format!("the anchor {} stands in it twice", quoted(name));
-                return Err(BadSchema::new(problem));
+                return Err(SchemaError::new(problem));
             }
         }
         for name in dynamic.into_iter().chain(recursive.then_some("")) {
@@ -255,7 +255,7 @@ impl<'a> Places<'a> {
             let number = known.unwrap_or(self.names.len());
             if number == NAMES {
                 let problem = format!("it has more than {NAMES} names of dynamic anchors");
-                return Err(BadSchema::new(problem));
+                return Err(SchemaError::new(problem));
             }
             if known.is_none() {
                 self.names.push(name);
@@ -266,18 +266,20 @@ impl<'a> Places<'a> {
     }
 }
 
-fn too_long(identifier: &str) -> BadSchema {
-    BadSchema::new(format!("the identifier {} is too long", quoted(identifier)))
+fn too_long(identifier: &str) -> SchemaError {
+    SchemaError::new(format!("the identifier {} is too long", quoted(identifier)))
 }
 
 /// How large it is, and how deep.
-fn measure(value: &Value, depth: usize, parts: &mut usize) -> Result<(), BadSchema> {
+fn measure(value: &Value, depth: usize, parts: &mut usize) -> Result<(), SchemaError> {
     *parts += 1;
     if *parts > PARTS {
-        return Err(BadSchema::new(format!("it has more than {PARTS} parts")));
+        return Err(SchemaError::new(format!("it has more than {PARTS} parts")));
     }
     if depth > DEPTH {
-        return Err(BadSchema::new(format!("it is nested deeper than {DEPTH}")));
+        return Err(SchemaError::new(format!(
+            "it is nested deeper than {DEPTH}"
+        )));
     }
     match value {
         Value::Array(values) => values

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::BadSchema;
+use super::SchemaError;
 use super::dialect::Dialect;
 use super::number::weight;
 use super::pattern::Pattern;
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What a part asks for, the plain things first: they are also what is best to tell.
-    pub(super) fn rules(&mut self, place: Place<'a>) -> Result<Vec<Rule>, BadSchema> {
+    pub(super) fn rules(&mut self, place: Place<'a>) -> Result<Vec<Rule>, SchemaError> {
         let Value::Object(members) = place.schema else {
             let never = (place.schema == &Value::Bool(false)).then_some(Plain::Never);
             return Ok(never.into_iter().map(Rule::Plain).collect());
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         keyword: &str,
         inside: &Value,
         beside: &Value,
-    ) -> Result<Option<Plain>, BadSchema> {
+    ) -> Result<Option<Plain>, SchemaError> {
         let bad = || bad(keyword, inside);
         let limit = |limit| {
             let number = inside.as_number().ok_or_else(bad)?;
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
                 let step = inside.as_number().ok_or_else(bad)?;
                 if step.as_f64().is_none_or(|step| step <= 0.0) {
                     let problem = format!("`multipleOf` is {step}, and not more than zero");
-                    return Err(BadSchema::new(problem));
+                    return Err(SchemaError::new(problem));
                 }
                 Plain::MultipleOf(step.clone())
             }
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         keyword: &str,
         inside: &'a Value,
         place: Place<'a>,
-    ) -> Result<Option<Leading>, BadSchema> {
+    ) -> Result<Option<Leading>, SchemaError> {
         let beside = |keyword: &str| {
             let known = self.places.dialect.knows(keyword);
             place.schema.get(keyword).filter(|_| known)
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         keyword: &str,
         inside: &Value,
         resource: usize,
-    ) -> Result<Leading, BadSchema> {
+    ) -> Result<Leading, SchemaError> {
         let reference = inside.as_str().ok_or_else(|| bad(keyword, inside))?;
         let target = self.places.find(resource, reference)?;
         Ok(match target.dynamic.filter(|_| keyword != "$ref") {
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
         schema: &Value,
         plain: &mut Vec<Plain>,
         leading: &mut Vec<Leading>,
-    ) -> Result<(), BadSchema> {
+    ) -> Result<(), SchemaError> {
         let Some(inside) = schema.get("dependencies") else {
             return Ok(());
         };
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The three keywords that share the members of an object.
-    fn properties(&mut self, schema: &Value) -> Result<Option<Leading>, BadSchema> {
+    fn properties(&mut self, schema: &Value) -> Result<Option<Leading>, SchemaError> {
         let named = schema.get("properties");
         let patterns = schema.get("patternProperties");
         let others = schema.get("additionalProperties");
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The two keywords that share the items of an array.
-    fn items(&self, schema: &Value) -> Result<Option<Leading>, BadSchema> {
+    fn items(&self, schema: &Value) -> Result<Option<Leading>, SchemaError> {
         let items = schema.get("items");
         let is_list = items.is_some_and(Value::is_array);
         let (keyword, first, rest) = match self.places.dialect.lists_items() {
@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
             false if is_list => {
                 let problem = "`items` is an array, which is called `prefixItems` in 2020-12; name an \
                                older dialect in `$schema` if you mean one";
-                return Err(BadSchema::new(problem));
+                return Err(SchemaError::new(problem));
             }
             false => ("prefixItems", schema.get("prefixItems"), items),
         };
@@ -276,42 +276,42 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    fn part(&self, schema: &Value) -> Result<Part, BadSchema> {
+    fn part(&self, schema: &Value) -> Result<Part, SchemaError> {
         let problem = || format!("{} stands where a schema belongs", kind(schema));
-        let nothing = || BadSchema::new(problem());
+        let nothing = || SchemaError::new(problem());
         self.places.part(schema).ok_or_else(nothing)
     }
 
-    fn parts(&self, keyword: &str, inside: &Value) -> Result<Vec<Part>, BadSchema> {
+    fn parts(&self, keyword: &str, inside: &Value) -> Result<Vec<Part>, SchemaError> {
         let all = inside.as_array().ok_or_else(|| bad(keyword, inside))?;
         all.iter().map(|schema| self.part(schema)).collect()
     }
 
-    fn named(&self, keyword: &str, inside: &Value) -> Result<Vec<(String, Part)>, BadSchema> {
+    fn named(&self, keyword: &str, inside: &Value) -> Result<Vec<(String, Part)>, SchemaError> {
         let all = inside.as_object().ok_or_else(|| bad(keyword, inside))?;
         all.iter()
             .map(|(name, schema)| Ok((name.clone(), self.part(schema)?)))
             .collect()
     }
 
-    fn pattern(&mut self, source: &str) -> Result<Pattern, BadSchema> {
+    fn pattern(&mut self, source: &str) -> Result<Pattern, SchemaError> {
         let pattern = Pattern::compile(source)?;
         self.patterns += pattern.size();
         if !pattern.is_supported() {
             self.unsupported.insert(source.to_owned());
         }
         match self.patterns > PATTERNS {
-            true => Err(BadSchema::new("its patterns are too large")),
+            true => Err(SchemaError::new("its patterns are too large")),
             false => Ok(pattern),
         }
     }
 
     /// What it costs to compare something with it.
-    fn constant(&mut self, value: &Value) -> Result<u64, BadSchema> {
+    fn constant(&mut self, value: &Value) -> Result<u64, SchemaError> {
         let cost = weight(value);
         self.constants = self.constants.saturating_add(cost);
         match self.constants > CONSTANTS {
-            true => Err(BadSchema::new("its constants are too large")),
+            true => Err(SchemaError::new("its constants are too large")),
             false => Ok(cost),
         }
     }
@@ -328,8 +328,8 @@ fn dependent_schemas(all: Vec<(String, Part)>) -> Leading {
     Leading::DependentSchemas { all, cost }
 }
 
-fn bad(keyword: &str, inside: &Value) -> BadSchema {
-    BadSchema::new(format!("`{keyword}` cannot be {}", shown(inside)))
+fn bad(keyword: &str, inside: &Value) -> SchemaError {
+    SchemaError::new(format!("`{keyword}` cannot be {}", shown(inside)))
 }
 
 fn names(inside: &Value) -> Option<Names> {

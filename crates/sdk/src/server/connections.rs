@@ -1,4 +1,4 @@
-//! The books of a server: every link that it serves, and every one that it has served.
+//! Every connection that a server has, and the ledgers of those that are closed.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,17 +13,42 @@ use super::changes::LegacySession;
 use crate::driver::{Link, Stats};
 use crate::sync::{Mutex, MutexGuard};
 
-/// The books of a server, for all its connections: how many requests began, how each ended, how
-/// many run (**ledger**).
+/// Counts for all connections of a server: how many requests began, how each ended, and how many are
+/// in flight (**ledger**). Cheap to clone.
 ///
 /// ```
 /// let server = belay::Server::new("example", "1.0.0");
-/// let books = server.books();
-/// let requests = books.ledger().requests;
+/// let requests = server.stats().ledger().requests;
 /// assert_eq!(requests.started(), requests.ended() + requests.in_flight());
 /// ```
+#[derive(Clone)]
+pub struct ServerStats(Connections);
+
+impl ServerStats {
+    pub(super) fn new(connections: &Connections) -> Self {
+        Self(connections.clone())
+    }
+
+    /// How many requests began, and how each ended.
+    pub fn ledger(&self) -> Ledger {
+        self.0.ledger()
+    }
+
+    /// How many handlers exist: running, or being stopped.
+    pub fn handlers(&self) -> usize {
+        self.0.handlers()
+    }
+}
+
+impl fmt::Debug for ServerStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ServerStats").field(&self.ledger()).finish()
+    }
+}
+
+/// Every connection that a server has, and the ledgers of those that are closed.
 #[derive(Clone, Default)]
-pub struct Books {
+pub(crate) struct Connections {
     inner: Arc<Inner>,
 }
 
@@ -53,9 +78,9 @@ struct Open {
     session: Option<Arc<LegacySession>>,
 }
 
-impl Books {
+impl Connections {
     /// How many requests began, and how each ended.
-    pub fn ledger(&self) -> Ledger {
+    pub(crate) fn ledger(&self) -> Ledger {
         let links = self.links();
         let mut ledger = links.past.clone();
         ledger.add_in_flight(self.inner.unentered.load(Ordering::SeqCst));
@@ -66,7 +91,7 @@ impl Books {
     }
 
     /// How many handlers exist: running, or being stopped.
-    pub fn handlers(&self) -> usize {
+    pub(crate) fn handlers(&self) -> usize {
         self.inner.stats.handlers()
     }
 
@@ -137,7 +162,7 @@ impl Books {
             link.shutdown(Shutdown::Drain);
         }
         Entry {
-            books: self.clone(),
+            connections: self.clone(),
             link: link.clone(),
         }
     }
@@ -180,23 +205,15 @@ impl Books {
     }
 }
 
-impl fmt::Debug for Books {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Books")
-            .field("requests", &self.ledger().requests)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A request on a link that is not in the books.
-pub(crate) struct Unentered(Books);
+/// A request on a link that is not registered.
+pub(crate) struct Unentered(Connections);
 
 #[cfg(feature = "http")]
 impl Unentered {
     /// It is over, and so is its link, which has done this.
     pub(crate) fn over(self, ledger: &Ledger) {
-        let books = self.0.clone();
-        let mut links = books.links();
+        let connections = self.0.clone();
+        let mut links = connections.links();
         links.past += ledger;
         // Under the lock, so that nobody finds it twice, or not at all.
         drop(self);
@@ -209,21 +226,21 @@ impl Drop for Unentered {
     }
 }
 
-/// A link that is in the books. What it did stays there.
+/// A registered link. Its ledger is kept when it is closed.
 pub(crate) struct Entry {
-    books: Books,
+    connections: Connections,
     link: Arc<Link>,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let mut links = self.books.links();
+        let mut links = self.connections.links();
         links.open.remove(&address(&self.link));
         links.past += &self.link.ledger();
         let empty = links.open.is_empty();
         drop(links);
         if empty {
-            self.books.inner.empty.notify_waiters();
+            self.connections.inner.empty.notify_waiters();
         }
     }
 }

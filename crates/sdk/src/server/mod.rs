@@ -1,17 +1,17 @@
 //! A server: what it offers, and where it serves it.
 
 mod changes;
+mod connection;
 mod connections;
 mod input_required;
 mod layer;
 mod offers;
 mod reply;
 mod service;
-mod serving;
 
 use std::sync::Arc;
 
-use belay_protocol::engine::{Config, Deadlines, Identity, Limits, Spans, Wire};
+use belay_protocol::engine::{Config, Deadlines, Identity, Limits, Timeouts, Wire};
 use belay_protocol::jsonrpc::{Notification, RawJson};
 use belay_protocol::types::{
     Extra, Icon, Implementation, ListCapability, Meta, ResourcesCapability, ServerCapabilities,
@@ -25,25 +25,27 @@ use crate::driver::{
 };
 
 pub(crate) use changes::LegacySession;
-pub use connections::Books;
+pub use connection::ServerConnection;
+pub(crate) use connections::Connections;
+pub use connections::ServerStats;
 #[cfg(feature = "http")]
 pub(crate) use connections::{Entry, Unentered};
 #[cfg(not(feature = "sealed"))]
 use input_required::RequestState;
 pub(crate) use input_required::Rounds;
-pub use input_required::{Question, Questions, Round, Step};
+pub use input_required::{InputMethod, InputRequests, RoundTrip, Step};
 #[cfg(feature = "sealed")]
 pub use input_required::{RequestState, StateKey};
 pub use layer::{Next, ServerLayer};
 pub use offers::{
-    BadTemplate, CacheHint, Caching, Contents, Failure, IntoContents, IntoPrompt, Prompt, Prompts,
-    Resource, ResourceTemplate, Resources, Tool, ToolError, Tools, Typed, UriTemplate,
+    CacheHint, Caching, CompletionRequest, Contents, IntoContents, IntoPrompt, Prompt, Prompts,
+    RequestError, Resource, ResourceTemplate, Resources, Tool, ToolError, Tools, UriTemplate,
+    UriTemplateError,
 };
 #[cfg(feature = "macros")]
 pub use offers::{Produced, Structured, ViaContent, ViaResult, ViaStructured};
 pub use reply::{IntoToolResult, Json};
 pub(crate) use service::Service;
-pub use serving::Serving;
 
 use changes::Changes;
 
@@ -73,8 +75,8 @@ pub struct Server {
     layers: Vec<Arc<dyn ServerLayer>>,
     limits: Limits,
     deadlines: Deadlines,
-    spans: Spans,
-    books: Books,
+    timeouts: Timeouts,
+    connections: Connections,
     notified: Option<Notified>,
 }
 
@@ -83,8 +85,8 @@ impl Server {
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         let info = Implementation::new(name, version);
         let defaults = Config::server(info.clone(), ServerCapabilities::new(), Wire::Pipe);
-        let books = Books::default();
-        let changes = Changes::new(books.clone());
+        let connections = Connections::default();
+        let changes = Changes::new(connections.clone());
         Self {
             info,
             instructions: None,
@@ -99,8 +101,8 @@ impl Server {
             layers: Vec::new(),
             limits: defaults.limits,
             deadlines: defaults.deadlines,
-            spans: defaults.spans,
-            books,
+            timeouts: defaults.timeouts,
+            connections,
             notified: None,
         }
     }
@@ -231,14 +233,19 @@ impl Server {
     }
 
     /// Changes how long things may take that are not calls: grace, drain and the like.
-    pub fn spans(mut self, change: impl FnOnce(&mut Spans)) -> Self {
-        change(&mut self.spans);
+    pub fn timeouts(mut self, change: impl FnOnce(&mut Timeouts)) -> Self {
+        change(&mut self.timeouts);
         self
     }
 
-    /// The books of all its connections.
-    pub fn books(&self) -> Books {
-        self.books.clone()
+    /// Counts for all connections of this server.
+    pub fn stats(&self) -> ServerStats {
+        ServerStats::new(&self.connections)
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn connections(&self) -> Connections {
+        self.connections.clone()
     }
 
     /// The tools, which can be changed while the server runs.
@@ -272,7 +279,7 @@ impl Server {
     ///
     /// Must be called within a tokio runtime. The connection is served in the background; what is
     /// given back waits for its end, and ends it when it is dropped.
-    pub fn serve<R, W>(&self, reader: R, writer: W) -> Serving
+    pub fn serve<R, W>(&self, reader: R, writer: W) -> ServerConnection
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -286,13 +293,13 @@ impl Server {
         reader: R,
         writer: W,
         hung_up: Option<BoxFuture<()>>,
-    ) -> Serving
+    ) -> ServerConnection
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let surroundings = Surroundings {
-            stats: self.books.stats(),
+            stats: self.connections.stats(),
             ..Surroundings::default()
         };
         let link = Link::within(self.config(Wire::Pipe), surroundings);
@@ -301,12 +308,12 @@ impl Server {
             writer,
             exit: None,
             hung_up,
-            keep: Some(Box::new(self.books.enter(&link))),
+            keep: Some(Box::new(self.connections.enter(&link))),
             process: None,
             tap: None,
         };
         let driver = launch(&link, ends, self.app());
-        Serving { link, driver }
+        ServerConnection { link, driver }
     }
 
     /// What serves the requests of a link.
@@ -321,7 +328,7 @@ impl Server {
             resources: self.resources.clone(),
             prompts: self.prompts.clone(),
             changes: self.changes.clone(),
-            books: self.books.clone(),
+            connections: self.connections.clone(),
             caching: self.caching.clone(),
             page_size: self.page_size,
             #[cfg(feature = "validate")]
@@ -370,7 +377,7 @@ impl Server {
     }
 
     pub(crate) fn resume_window(&self) -> Option<std::time::Duration> {
-        self.spans.resume_window
+        self.timeouts.resume_window
     }
 
     /// What an engine is told.
@@ -386,7 +393,7 @@ impl Server {
         };
         config.limits = self.limits.clone();
         config.deadlines = self.deadlines;
-        config.spans = self.spans.clone();
+        config.timeouts = self.timeouts.clone();
         config
     }
 }

@@ -13,7 +13,7 @@ use belay_protocol::types::{
 };
 
 use super::changes::{Changes, LegacySession, subscriptions};
-use super::connections::Books;
+use super::connections::Connections;
 use super::input_required::{self, RequestState, Rounds, Run};
 use super::offers::caching::{CacheHint, Caching};
 use super::offers::completion;
@@ -31,7 +31,7 @@ pub(crate) struct Service {
     pub(super) resources: Resources,
     pub(super) prompts: Prompts,
     pub(super) changes: Changes,
-    pub(super) books: Books,
+    pub(super) connections: Connections,
     pub(super) caching: Caching,
     pub(super) page_size: Option<usize>,
     /// The longest message that is read.
@@ -90,7 +90,7 @@ impl Service {
 
     /// What the client of a legacy link has said once and for all.
     pub(crate) fn legacy_session(&self, link: &Arc<Link>) -> Option<Arc<LegacySession>> {
-        self.books.legacy_session(link)
+        self.connections.legacy_session(link)
     }
 
     /// Runs a handler that may ask its client something.

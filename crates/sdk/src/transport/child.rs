@@ -376,7 +376,7 @@ impl Warden {
             let stderr = stderr.text();
             Loss {
                 kind: LossKind::ProcessExit,
-                source: Some(Arc::new(Exited { status, stderr })),
+                source: Some(Arc::new(ProcessExit { status, stderr })),
             }
         })
     }
@@ -392,12 +392,12 @@ impl Warden {
 ///
 /// It is the source of the error of every call that was lost to it.
 #[derive(Clone, Debug)]
-pub struct Exited {
+pub struct ProcessExit {
     status: Option<ExitStatus>,
     stderr: String,
 }
 
-impl Exited {
+impl ProcessExit {
     /// Its exit status.
     pub fn status(&self) -> Option<ExitStatus> {
         self.status
@@ -415,7 +415,7 @@ impl Exited {
     }
 }
 
-impl fmt::Display for Exited {
+impl fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.status {
             Some(status) => write!(f, "{status}")?,
@@ -433,7 +433,7 @@ impl fmt::Display for Exited {
     }
 }
 
-impl std::error::Error for Exited {}
+impl std::error::Error for ProcessExit {}
 
 /// The end of a stream: a ring of bounded size, so that a child never waits for us to read.
 #[derive(Default)]

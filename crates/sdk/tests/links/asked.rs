@@ -11,8 +11,8 @@ use belay::engine::Clock;
 use belay::jsonrpc::RawJson;
 use belay::types::{ElicitResult, ListTools};
 use belay::{
-    Client, ClientBuilder, ClientLayer, Context, Error, ErrorKind, LayerFuture, NextCall, Outgoing,
-    Questions, Round, Server, Step, Tool,
+    CallRequest, Client, ClientBuilder, ClientLayer, Context, Error, ErrorKind, InputRequests,
+    LayerFuture, NextCall, RoundTrip, Server, Step, Tool,
 };
 use belay_testkit::{Peer, pair, until};
 use serde_json::{Value, json};
@@ -102,9 +102,9 @@ async fn a_server_that_needs_something_must_say_what() {
 async fn rounds_without_questions_need_nobody() {
     let tool = Tool::in_steps(
         "twice",
-        |_: Context, (): (), round: Round<u32>| async move {
+        |_: Context, (): (), round: RoundTrip<u32>| async move {
             Ok::<_, belay::InputError>(match round.state() {
-                None => Step::Ask(Questions::new(1)),
+                None => Step::Ask(InputRequests::new(1)),
                 Some(round) => Step::Done(format!("round {round}")),
             })
         },
@@ -179,7 +179,7 @@ struct As(Arc<AtomicUsize>);
 impl ClientLayer for As {
     fn call<'a>(
         &'a self,
-        mut request: Outgoing,
+        mut request: CallRequest,
         next: NextCall<'a>,
     ) -> LayerFuture<'a, Result<RawJson, Error>> {
         let user = self.0.fetch_add(1, Ordering::SeqCst);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use belay::engine::Mode;
 use belay::types::Era;
-use belay::{Client, Context, Json, Server, Serving, Tool};
+use belay::{Client, Context, Json, Server, ServerConnection, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -74,7 +74,7 @@ pub(crate) fn server(active: &Active) -> Server {
         }))
 }
 
-async fn pair(mode: Mode) -> (Client, Serving, Active) {
+async fn pair(mode: Mode) -> (Client, ServerConnection, Active) {
     let active = Active::default();
     let ((server_in, server_out), (client_in, client_out)) = belay::memory();
     let serving = server(&active).serve(server_in, server_out);

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::basics::{Active, server};
 
 /// A client and a server with faults on the way to the server, and on the way back.
-async fn faulty_pair(mode: Mode) -> (Client, belay::Serving, Active, Faults, Faults) {
+async fn faulty_pair(mode: Mode) -> (Client, belay::ServerConnection, Active, Faults, Faults) {
     let active = Active::default();
     let ((server_in, server_out), (client_in, client_out)) = belay::memory();
     let (to_server, to_client) = (Faults::default(), Faults::default());

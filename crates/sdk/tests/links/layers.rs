@@ -10,8 +10,8 @@ use std::time::Duration;
 use belay::jsonrpc::{ErrorObject, RawJson};
 use belay::layers::{Propagate, RateLimit, Retry, Trace};
 use belay::{
-    Client, ClientLayer, Context, Error, LayerFuture, Next, NextCall, Outgoing, Server,
-    ServerLayer, Serving, Tool, TraceContext,
+    CallRequest, Client, ClientLayer, Context, Error, LayerFuture, Next, NextCall, Server,
+    ServerConnection, ServerLayer, Tool, TraceContext,
 };
 use belay_testkit::{Peer, until};
 use serde_json::json;
@@ -19,7 +19,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing_core::span::Current;
 
-async fn pair(server: &Server, layer: impl ClientLayer) -> (Client, Serving) {
+async fn pair(server: &Server, layer: impl ClientLayer) -> (Client, ServerConnection) {
     let ((server_in, server_out), (client_in, client_out)) = belay::memory();
     let serving = server.serve(server_in, server_out);
     let client = Client::builder("test", "1").layer(layer);
@@ -65,7 +65,7 @@ struct Badge;
 impl ClientLayer for Badge {
     fn call<'a>(
         &'a self,
-        mut request: Outgoing,
+        mut request: CallRequest,
         next: NextCall<'a>,
     ) -> LayerFuture<'a, Result<RawJson, Error>> {
         Box::pin(async move {
@@ -170,7 +170,7 @@ struct Hasty;
 impl ClientLayer for Hasty {
     fn call<'a>(
         &'a self,
-        request: Outgoing,
+        request: CallRequest,
         next: NextCall<'a>,
     ) -> LayerFuture<'a, Result<RawJson, Error>> {
         Box::pin(async move {
@@ -227,7 +227,7 @@ struct Sleepy(Arc<AtomicUsize>);
 impl ClientLayer for Sleepy {
     fn call<'a>(
         &'a self,
-        request: Outgoing,
+        request: CallRequest,
         next: NextCall<'a>,
     ) -> LayerFuture<'a, Result<RawJson, Error>> {
         Box::pin(async move {

@@ -3,7 +3,7 @@
 use belay::engine::Mode;
 use belay::jsonrpc::RawJson;
 use belay::types::modern::SubscriptionFilter;
-use belay::{Change, Client, ClientLayer, Error, LayerFuture, NextCall, Outgoing};
+use belay::{CallRequest, Change, Client, ClientLayer, Error, LayerFuture, NextCall};
 use belay_testkit::Peer;
 use serde_json::json;
 
@@ -88,7 +88,7 @@ struct Stamp;
 impl ClientLayer for Stamp {
     fn call<'a>(
         &'a self,
-        mut request: Outgoing,
+        mut request: CallRequest,
         next: NextCall<'a>,
     ) -> LayerFuture<'a, Result<RawJson, Error>> {
         let _ = request.meta.set("example.com/user", "ada");

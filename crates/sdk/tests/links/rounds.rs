@@ -10,7 +10,7 @@ use belay::types::{
     CreateMessageParams, IncludeContext, SamplingBlock, SamplingMessage, ToolUseContent,
 };
 use belay::{
-    Context, InputError, Prompt, Questions, Round, Server, StateKey, Step, Tool, ToolError,
+    Context, InputError, InputRequests, Prompt, RoundTrip, Server, StateKey, Step, Tool, ToolError,
 };
 use belay_testkit::{Peer, until};
 use schemars::JsonSchema;
@@ -43,7 +43,7 @@ fn accept(name: &str) -> Value {
 struct Desk {
     peer: Peer,
     next: u64,
-    _serving: belay::Serving,
+    _serving: belay::ServerConnection,
 }
 
 impl Desk {
@@ -95,7 +95,7 @@ fn server() -> Server {
         .tool(greet("other"))
         .prompt(Prompt::new("greet", |cx: Context, (): ()| async move {
             let name: Name = cx.elicit("Who?").named("who").await?;
-            Ok::<_, belay::Failure>(name.name)
+            Ok::<_, belay::RequestError>(name.name)
         }))
 }
 
@@ -362,11 +362,11 @@ struct Rating {
 }
 
 #[cfg(feature = "validate")]
-async fn rate(_: Context, (): (), round: Round<()>) -> Result<Step<String, ()>, InputError> {
+async fn rate(_: Context, (): (), round: RoundTrip<()>) -> Result<Step<String, ()>, InputError> {
     match round.elicited::<Rating>("input") {
         Some(rating) => Ok(Step::Done(rating?.rating.to_string())),
         None => Ok(Step::Ask(
-            Questions::new(()).elicit::<Rating>("input", "How was it?"),
+            InputRequests::new(()).elicit::<Rating>("input", "How was it?"),
         )),
     }
 }
@@ -500,12 +500,17 @@ async fn what_failed_is_tried_again() {
 /// A state that is nothing is a state.
 #[tokio::test]
 async fn rounds_that_leave_nothing_behind_go_on() {
-    let tool = Tool::in_steps("ask", |_: Context, (): (), round: Round<()>| async move {
-        match round.elicited::<Name>("who") {
-            None => Ok(Step::Ask(Questions::new(()).elicit::<Name>("who", "Who?"))),
-            Some(name) => Ok::<_, InputError>(Step::Done(name?.name)),
-        }
-    });
+    let tool = Tool::in_steps(
+        "ask",
+        |_: Context, (): (), round: RoundTrip<()>| async move {
+            match round.elicited::<Name>("who") {
+                None => Ok(Step::Ask(
+                    InputRequests::new(()).elicit::<Name>("who", "Who?"),
+                )),
+                Some(name) => Ok::<_, InputError>(Step::Done(name?.name)),
+            }
+        },
+    );
     let mut desk = Desk::new(&Server::new("test", "1").tool(tool));
     let asked = desk.call(json!({ "name": "ask" })).await;
     let answer = json!({
@@ -539,13 +544,13 @@ async fn a_blocking_tool_that_asks_is_let_go() {
         asked.map(|name| name.name)
     });
     let server = Server::new("test", "1").tool(tool);
-    let books = server.books();
+    let stats = server.stats();
     let mut desk = Desk::new(&server);
     for _ in 0..10 {
         let asked = desk.call(json!({ "name": "ask" })).await;
         assert_eq!(names(&asked), ["input"]);
     }
-    until("no thread is left", || books.handlers() == 0).await;
+    until("no thread is left", || stats.handlers() == 0).await;
 }
 
 /// What can be asked depends on where: a completer has no rounds, and says so.
@@ -646,5 +651,8 @@ async fn lists_are_kept_until_they_change() {
     peer.answer(&listen, json!({ "resultType": "complete", "_meta": tag }))
         .await;
     assert_eq!(changes.next().await, None);
-    assert!(matches!(changes.end(), Some(belay::ListenEnd::Finished)));
+    assert!(matches!(
+        changes.end(),
+        Some(belay::SubscriptionEnd::Finished)
+    ));
 }

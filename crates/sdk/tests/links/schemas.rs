@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use belay::types::CallToolResult;
-use belay::{Client, Context, Json, Server, Serving, Tool};
+use belay::{Client, Context, Json, Server, ServerConnection, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use tracing_core::field::{Field, Visit};
 use tracing_core::span::{Attributes, Id, Record};
 
 /// A client and a server, joined by pipes of the operating system.
-async fn piped(server: &Server, client: belay::ClientBuilder) -> (Client, Serving) {
+async fn piped(server: &Server, client: belay::ClientBuilder) -> (Client, ServerConnection) {
     let (to_server, from_client) = tokio::net::unix::pipe::pipe().unwrap();
     let (to_client, from_server) = tokio::net::unix::pipe::pipe().unwrap();
     let serving = server.serve(from_client, to_client);

@@ -268,7 +268,7 @@ fn window_then_resume_was_cancelled() {
 #[test]
 fn a_resume_window_of_never_is_never() {
     let mut config = server_config(Wire::Http);
-    config.spans.resume_window = None;
+    config.timeouts.resume_window = None;
     let mut harness = Harness::new(config);
     harness.be_initialized();
     let exchange = harness.post(&tool_call("1"));

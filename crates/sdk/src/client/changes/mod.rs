@@ -80,13 +80,13 @@ enum State {
     Legacy(Subscribed),
     /// It was lost, and is being opened again. This goes on where it was left when nobody looks.
     Opening(BoxFuture<Result<Self, Error>>),
-    Over(ListenEnd),
+    Over(SubscriptionEnd),
 }
 
 /// Why there are no more changes.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum ListenEnd {
+pub enum SubscriptionEnd {
     /// The server has ended it, in good order.
     Finished,
     /// The connection is gone for good, the stream was lost too often in a row, or the server refused
@@ -183,7 +183,7 @@ impl Subscription {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn into_stream(self) -> impl Stream<Item = Result<Change, ListenEnd>> + Send + Unpin {
+    pub fn into_stream(self) -> impl Stream<Item = Result<Change, SubscriptionEnd>> + Send + Unpin {
         stream(Some(self), |listening| {
             Box::pin(async {
                 let mut listening = listening?;
@@ -199,7 +199,7 @@ impl Subscription {
     }
 
     /// Why there are no more changes, once that is so.
-    pub fn end(&self) -> Option<&ListenEnd> {
+    pub fn end(&self) -> Option<&SubscriptionEnd> {
         match &self.state {
             State::Over(end) => Some(end),
             _ => None,
@@ -227,7 +227,7 @@ impl Subscription {
                     self.attempt = 0;
                 }
                 match is_passing(&error) && self.attempt < ATTEMPTS && !self.what.client.is_over() {
-                    false => State::Over(ListenEnd::Failed(error)),
+                    false => State::Over(SubscriptionEnd::Failed(error)),
                     true => {
                         let opening = self.what.clone().open_after(pause(self.attempt));
                         self.attempt += 1;
@@ -251,15 +251,17 @@ fn pause(attempt: u32) -> Duration {
 enum Next {
     Lost(Error),
     Restored(State),
-    Over(ListenEnd),
+    Over(SubscriptionEnd),
 }
 
 /// What the end of a stream means.
 fn after(ended: Result<ListenResult, Error>) -> Next {
     match ended {
-        Ok(_) => Next::Over(ListenEnd::Finished),
+        Ok(_) => Next::Over(SubscriptionEnd::Finished),
         // Some servers end it with a cancel.
-        Err(error) if error.cancelled_by() == Some(By::Peer) => Next::Over(ListenEnd::Finished),
+        Err(error) if error.cancelled_by() == Some(By::Peer) => {
+            Next::Over(SubscriptionEnd::Finished)
+        }
         Err(error) => Next::Lost(error),
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use belay_protocol::types::Era;
 
-use super::connections::Books;
+use super::connections::Connections;
 use crate::sync::{Mutex, MutexGuard};
 
 pub(crate) use legacy_session::LegacySession;
@@ -26,7 +26,7 @@ pub(in crate::server) struct Changes {
 }
 
 struct Inner {
-    books: Books,
+    connections: Connections,
     listening: Mutex<Listening>,
 }
 
@@ -37,10 +37,13 @@ struct Listening {
 }
 
 impl Changes {
-    pub(in crate::server) fn new(books: Books) -> Self {
+    pub(in crate::server) fn new(connections: Connections) -> Self {
         let listening = Mutex::default();
         Self {
-            inner: Arc::new(Inner { books, listening }),
+            inner: Arc::new(Inner {
+                connections,
+                listening,
+            }),
         }
     }
 
@@ -59,12 +62,12 @@ impl Changes {
         for queue in listening {
             queue.put(change);
         }
-        let books = &self.inner.books;
-        for link in books.open() {
+        let connections = &self.inner.connections;
+        for link in connections.open() {
             let legacy = link.version().is_some_and(|it| it.era() == Era::Legacy);
             if legacy
-                && let Some(session) = books.legacy_session(&link)
-                && let Some(runtime) = books.runtime(&link)
+                && let Some(session) = connections.legacy_session(&link)
+                && let Some(runtime) = connections.runtime(&link)
             {
                 session.tell(&link, change, &runtime);
             }

@@ -46,7 +46,7 @@ use digest::Digested;
 use seal::Bound;
 #[cfg(feature = "sealed")]
 pub use seal::{RequestState, StateKey};
-pub use steps::{Question, Questions, Round, Step};
+pub use steps::{InputMethod, InputRequests, RoundTrip, Step};
 #[cfg(not(feature = "sealed"))]
 pub(super) use unsealed::RequestState;
 #[cfg(not(feature = "sealed"))]

@@ -23,13 +23,13 @@ use crate::{filled, form_of};
 /// An answer is read as what was asked. One that is not that, or does not fit, came with the request of
 /// a modern client, and that is then refused (`-32602`), whatever the handler makes of it.
 #[derive(Debug)]
-pub struct Round<S> {
+pub struct RoundTrip<S> {
     cx: Context,
     state: Option<S>,
     answers: Map<String, Value>,
 }
 
-impl<S> Round<S> {
+impl<S> RoundTrip<S> {
     /// What the round before has left; `None` in the first one.
     pub fn state(&self) -> Option<&S> {
         self.state.as_ref()
@@ -42,7 +42,7 @@ impl<S> Round<S> {
 
     /// What the person filled in under this name. `None` if nobody has answered: ask again.
     ///
-    /// It is held against the form of `T`, which is what [`Questions::elicit`] asks for.
+    /// It is held against the form of `T`, which is what [`InputRequests::elicit`] asks for.
     pub fn elicited<T: DeserializeOwned + JsonSchema>(
         &self,
         name: &str,
@@ -60,10 +60,10 @@ impl<S> Round<S> {
         let form = serde_json::to_value(form).map_err(InputError::unwritten)?;
         let read = match filled::check(&form, &result) {
             Ok(()) => filled_in(result),
-            Err(problem) => Err(Read::Unfit(problem)),
+            Err(problem) => Err(Read::ValidationError(problem)),
         };
         read.map_err(|read| match read {
-            Read::Unfit(problem) => self.unfit(name, problem),
+            Read::ValidationError(problem) => self.unfit(name, problem),
             read => read.into(),
         })
     }
@@ -95,7 +95,7 @@ impl<S> Round<S> {
     }
 
     /// Any answer, as it came.
-    pub fn answer<R: Question>(&self, name: &str) -> Option<Result<R::Result, InputError>> {
+    pub fn answer<R: InputMethod>(&self, name: &str) -> Option<Result<R::Result, InputError>> {
         let answer = self.answers.get(name)?.clone();
         let answer = serde_json::from_value(answer);
         Some(answer.map_err(|error| self.unfit(name, error.to_string())))
@@ -103,11 +103,11 @@ impl<S> Round<S> {
 }
 
 /// What can be asked: [`Elicit`], [`CreateMessage`] and [`ListRoots`], and nothing else.
-pub trait Question: Typed + sealed::Sealed {}
+pub trait InputMethod: Typed + sealed::Sealed {}
 
-impl Question for Elicit {}
-impl Question for CreateMessage {}
-impl Question for ListRoots {}
+impl InputMethod for Elicit {}
+impl InputMethod for CreateMessage {}
+impl InputMethod for ListRoots {}
 
 mod sealed {
     use super::{CreateMessage, Elicit, ListRoots};
@@ -125,18 +125,18 @@ pub enum Step<T, S> {
     /// With a result.
     Done(T),
     /// With questions, and what the next round is to know.
-    Ask(Questions<S>),
+    Ask(InputRequests<S>),
 }
 
 /// What is asked at the end of a round, each under a name.
 #[derive(Debug)]
-pub struct Questions<S> {
+pub struct InputRequests<S> {
     state: S,
     questions: Named<InputRequest>,
     problem: Option<InputError>,
 }
 
-impl<S> Questions<S> {
+impl<S> InputRequests<S> {
     /// With what the next round is to know. It travels with the client, sealed.
     pub fn new(state: S) -> Self {
         Self {
@@ -178,7 +178,7 @@ impl<S> Questions<S> {
     }
 
     /// Asks anything of these.
-    pub fn ask<R: Question>(mut self, name: &str, params: &R::Params) -> Self {
+    pub fn ask<R: InputMethod>(mut self, name: &str, params: &R::Params) -> Self {
         match InputRequest::of::<R>(params) {
             Ok(question) => {
                 self.questions.insert(name, question);
@@ -201,7 +201,7 @@ impl Tool {
     /// [`Context::elicit`] and the others.
     ///
     /// ```
-    /// use belay::{Context, InputError, Questions, Round, Step, Tool};
+    /// use belay::{Context, InputError, InputRequests, RoundTrip, Step, Tool};
     ///
     /// #[derive(serde::Serialize, serde::Deserialize)]
     /// struct Cart { item: String }
@@ -212,9 +212,9 @@ impl Tool {
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// struct Sure { sure: bool }
     ///
-    /// async fn buy(_: Context, it: Item, round: Round<Cart>) -> Result<Step<String, Cart>, InputError> {
+    /// async fn buy(_: Context, it: Item, round: RoundTrip<Cart>) -> Result<Step<String, Cart>, InputError> {
     ///     let (Some(cart), Some(sure)) = (round.state(), round.elicited::<Sure>("sure")) else {
-    ///         let ask = Questions::new(Cart { item: it.item });
+    ///         let ask = InputRequests::new(Cart { item: it.item });
     ///         return Ok(Step::Ask(ask.elicit::<Sure>("sure", "Are you sure?")));
     ///     };
     ///     match sure? {
@@ -229,7 +229,7 @@ impl Tool {
     where
         A: DeserializeOwned + JsonSchema + Clone + Send + Sync + 'static,
         S: Serialize + DeserializeOwned + Send + Sync + 'static,
-        F: Fn(Context, A, Round<S>) -> Fut + Send + Sync + 'static,
+        F: Fn(Context, A, RoundTrip<S>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Step<T, S>, E>> + Send + 'static,
         T: IntoToolResult + Send + 'static,
         E: From<InputError> + std::fmt::Display + Send + 'static,
@@ -250,17 +250,17 @@ impl<S: Serialize + DeserializeOwned> Steps<S> {
     async fn take<A, F, Fut, T, E>(self, cx: &Context, arguments: A, handler: &F) -> Result<T, E>
     where
         A: Clone,
-        F: Fn(Context, A, Round<S>) -> Fut,
+        F: Fn(Context, A, RoundTrip<S>) -> Fut,
         Fut: Future<Output = Result<Step<T, S>, E>>,
         E: From<InputError>,
     {
         let mut round = match cx.rounds().and_then(|rounds| rounds.step()) {
-            Some((state, answers)) => Round {
+            Some((state, answers)) => RoundTrip {
                 cx: cx.clone(),
                 state: Some(serde_json::from_value(state).map_err(InputError::unwritten)?),
                 answers,
             },
-            None => Round {
+            None => RoundTrip {
                 cx: cx.clone(),
                 state: None,
                 answers: Map::new(),
@@ -275,7 +275,7 @@ impl<S: Serialize + DeserializeOwned> Steps<S> {
                 return Err(problem.into());
             }
             let answers = ask(cx, &asked.state, asked.questions).await?;
-            round = Round {
+            round = RoundTrip {
                 cx: cx.clone(),
                 state: Some(asked.state),
                 answers,

@@ -14,7 +14,7 @@ use crate::driver::BoxFuture;
 /// What somebody is typing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Typed {
+pub struct CompletionRequest {
     /// The argument.
     pub argument: String,
     /// What was typed so far.
@@ -26,13 +26,13 @@ pub struct Typed {
 /// Says what an argument could be.
 #[derive(Clone)]
 pub(in crate::server) struct Completer(
-    Arc<dyn Fn(Context, Typed) -> BoxFuture<Completion> + Send + Sync>,
+    Arc<dyn Fn(Context, CompletionRequest) -> BoxFuture<Completion> + Send + Sync>,
 );
 
 impl Completer {
     pub(in crate::server) fn new<F, Fut, I>(completer: F) -> Self
     where
-        F: Fn(Context, Typed) -> Fut + Send + Sync + 'static,
+        F: Fn(Context, CompletionRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = I> + Send + 'static,
         I: IntoIterator,
         I::Item: Into<String>,
@@ -61,7 +61,7 @@ impl Completers {
     pub(in crate::server) async fn complete(
         &self,
         cx: &Context,
-        typed: Typed,
+        typed: CompletionRequest,
     ) -> Result<Completion, ErrorObject> {
         match self.0.get(&typed.argument) {
             Some(completer) => Ok((completer.0)(cx.clone(), typed).await),
@@ -78,7 +78,7 @@ pub(in crate::server) async fn complete(
 ) -> Result<CompleteResult, ErrorObject> {
     let params: CompleteParams = cx.decode_params()?;
     let context = params.context;
-    let typed = Typed {
+    let typed = CompletionRequest {
         argument: params.argument.name,
         value: params.argument.value,
         settled: context.and_then(|it| it.arguments).unwrap_or_default(),

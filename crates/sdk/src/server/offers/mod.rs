@@ -5,10 +5,10 @@ pub(super) mod blocking;
 pub(super) mod caching;
 pub(super) mod catalogue;
 pub(super) mod completion;
-mod failure;
 #[cfg(feature = "macros")]
 mod macro_support;
 mod prompts;
+mod request_error;
 mod resources;
 #[cfg(feature = "validate")]
 mod strict;
@@ -19,13 +19,13 @@ mod tool_schemas;
 mod tools;
 
 pub use caching::{CacheHint, Caching};
-pub use completion::Typed;
-pub use failure::Failure;
+pub use completion::CompletionRequest;
 #[cfg(feature = "macros")]
 pub use macro_support::{Produced, Structured, ViaContent, ViaResult, ViaStructured};
 pub use prompts::{IntoPrompt, Prompt, Prompts};
+pub use request_error::RequestError;
 pub use resources::{
-    BadTemplate, Contents, IntoContents, Resource, ResourceTemplate, Resources, UriTemplate,
+    Contents, IntoContents, Resource, ResourceTemplate, Resources, UriTemplate, UriTemplateError,
 };
 pub use tool_error::ToolError;
 pub use tools::{Tool, Tools};

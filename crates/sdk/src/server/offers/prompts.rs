@@ -16,8 +16,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::catalogue::{Catalogue, Offer};
-use super::completion::{Completer, Completers, Typed};
-use super::failure::Failure;
+use super::completion::{Completer, Completers, CompletionRequest};
+use super::request_error::RequestError;
 use super::text_arguments;
 use crate::context::Context;
 use crate::driver::BoxFuture;
@@ -47,7 +47,7 @@ use crate::server::reply::schema_of;
 ///
 /// The arguments of a prompt are texts on the wire; the fields of what the handler takes may be
 /// numbers, `bool`s and enums, too. A handler gives a `String` for one message of the person's, a
-/// [`PromptMessage`] or several, a [`GetPromptResult`], or a `Result` with a [`Failure`].
+/// [`PromptMessage`] or several, a [`GetPromptResult`], or a `Result` with a [`RequestError`].
 #[derive(Clone)]
 #[must_use = "a prompt does nothing until a server offers it"]
 pub struct Prompt {
@@ -58,7 +58,7 @@ pub struct Prompt {
 
 type Given = BTreeMap<String, String>;
 type Handler =
-    Arc<dyn Fn(Context, Given) -> BoxFuture<Result<GetPromptResult, Failure>> + Send + Sync>;
+    Arc<dyn Fn(Context, Given) -> BoxFuture<Result<GetPromptResult, RequestError>> + Send + Sync>;
 
 impl Prompt {
     /// A prompt from its name and its handler. Its arguments are made from their type.
@@ -78,7 +78,7 @@ impl Prompt {
                     Box::pin(async move { running.await.into_prompt() })
                 }
                 Err(problem) => {
-                    let failure = Failure::invalid(format!("invalid arguments: {problem}"));
+                    let failure = RequestError::invalid(format!("invalid arguments: {problem}"));
                     Box::pin(std::future::ready(Err(failure)))
                 }
             }
@@ -133,7 +133,7 @@ impl Prompt {
     /// Says what an argument could be, while somebody types it.
     pub fn complete<F, Fut, I>(mut self, argument: impl Into<String>, completer: F) -> Self
     where
-        F: Fn(Context, Typed) -> Fut + Send + Sync + 'static,
+        F: Fn(Context, CompletionRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = I> + Send + 'static,
         I: IntoIterator,
         I::Item: Into<String>,
@@ -177,51 +177,51 @@ fn arguments_of(schema: &Map<String, Value>) -> Vec<PromptArgument> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a prompt",
     label = "the result of a prompt",
-    note = "give a `String`, a `PromptMessage` or several, a `GetPromptResult`, or a `Result` with a `belay::Failure`"
+    note = "give a `String`, a `PromptMessage` or several, a `GetPromptResult`, or a `Result` with a `belay::RequestError`"
 )]
 pub trait IntoPrompt {
     /// The prompt.
-    fn into_prompt(self) -> Result<GetPromptResult, Failure>;
+    fn into_prompt(self) -> Result<GetPromptResult, RequestError>;
 }
 
 impl IntoPrompt for GetPromptResult {
-    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+    fn into_prompt(self) -> Result<GetPromptResult, RequestError> {
         Ok(self)
     }
 }
 
 impl IntoPrompt for Vec<PromptMessage> {
-    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+    fn into_prompt(self) -> Result<GetPromptResult, RequestError> {
         Ok(GetPromptResult::new(self))
     }
 }
 
 impl<const N: usize> IntoPrompt for [PromptMessage; N] {
-    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+    fn into_prompt(self) -> Result<GetPromptResult, RequestError> {
         Ok(GetPromptResult::new(self))
     }
 }
 
 impl IntoPrompt for PromptMessage {
-    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+    fn into_prompt(self) -> Result<GetPromptResult, RequestError> {
         [self].into_prompt()
     }
 }
 
 impl IntoPrompt for String {
-    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+    fn into_prompt(self) -> Result<GetPromptResult, RequestError> {
         PromptMessage::user(self).into_prompt()
     }
 }
 
 impl IntoPrompt for &str {
-    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+    fn into_prompt(self) -> Result<GetPromptResult, RequestError> {
         PromptMessage::user(self).into_prompt()
     }
 }
 
-impl<T: IntoPrompt, E: Into<Failure>> IntoPrompt for Result<T, E> {
-    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+impl<T: IntoPrompt, E: Into<RequestError>> IntoPrompt for Result<T, E> {
+    fn into_prompt(self) -> Result<GetPromptResult, RequestError> {
         self.map_err(Into::into)?.into_prompt()
     }
 }
@@ -319,7 +319,7 @@ impl Prompts {
         &self,
         cx: &Context,
         name: &str,
-        typed: Typed,
+        typed: CompletionRequest,
     ) -> Result<Completion, ErrorObject> {
         self.find(name)?.completers.complete(cx, typed).await
     }

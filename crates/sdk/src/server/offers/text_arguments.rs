@@ -1,4 +1,4 @@
-//! Typed arguments out of texts: those of prompts, and the variables of URIs.
+//! CompletionRequest arguments out of texts: those of prompts, and the variables of URIs.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -5,7 +5,7 @@ use belay_protocol::types::{Tool as Description, error_code};
 use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
-use crate::{BadSchema, Schema};
+use crate::{Schema, SchemaError};
 
 /// Arguments that are decoded take up to so many times the bytes that a message may have. A table takes so
 /// many times its text, and a list within a list 150 times.
@@ -15,10 +15,10 @@ const MOST_DECODED: usize = 256;
 
 /// The schemas of one tool.
 pub(in crate::server) struct ToolSchemas {
-    input: Result<Schema, BadSchema>,
+    input: Result<Schema, SchemaError>,
     /// The type of the arguments refuses all that the schema does, so nothing is checked twice.
     is_implied: bool,
-    output: Option<Result<Schema, BadSchema>>,
+    output: Option<Result<Schema, SchemaError>>,
 }
 
 /// Why arguments are not passed on.
@@ -99,7 +99,7 @@ impl ToolSchemas {
     }
 }
 
-fn compile(tool: &str, keyword: &str, schema: &Map<String, Value>) -> Result<Schema, BadSchema> {
+fn compile(tool: &str, keyword: &str, schema: &Map<String, Value>) -> Result<Schema, SchemaError> {
     let schema = Schema::compile(&Value::Object(schema.clone()));
     match &schema {
         Err(error) => tracing::error!(tool, keyword, %error, "this tool cannot be called"),

@@ -162,7 +162,7 @@ pub(super) async fn two_at_once(it: Connected) {
 pub(super) async fn resources_and_prompts_ask(it: Connected) {
     let secret = it.client.read_resource("memo://secret").await.unwrap();
     assert_eq!(secret.contents[0].text.as_deref(), Some("for Grace"));
-    let none = belay::NO_ARGUMENTS;
+    let none = ();
     let interview = it.client.get_prompt("interview", none).await.unwrap();
     let text = interview.messages[0].content.as_text();
     assert_eq!(text, Some("Ask Grace three questions."));

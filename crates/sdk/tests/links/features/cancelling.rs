@@ -46,7 +46,7 @@ pub(super) async fn during_a_read(it: Connected) {
 }
 
 pub(super) async fn during_a_prompt(it: Connected) {
-    let prompt = it.client.get_prompt("slow", belay::NO_ARGUMENTS).start();
+    let prompt = it.client.get_prompt("slow", ()).start();
     let canceller = prompt.canceller();
     let started = async { while it.say("running", json!({})).await.unwrap() == "0" {} };
     tokio::time::timeout(Duration::from_secs(10), started)

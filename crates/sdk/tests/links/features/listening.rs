@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use belay::types::Era;
 use belay::types::modern::SubscriptionFilter;
-use belay::{Change, ListenEnd, Subscription};
+use belay::{Change, Subscription, SubscriptionEnd};
 use serde_json::json;
 
 use super::wires::Serving;
@@ -127,8 +127,8 @@ pub(super) async fn an_end_in_good_order(it: Connected) {
     let end = ended.await.unwrap();
     assert!(next_of(&mut changes).await.is_none());
     match (it.wire.era(), end) {
-        (Era::Modern, ListenEnd::Finished) => {}
-        (Era::Legacy, ListenEnd::Failed(error)) => assert!(error.is_lost(), "{error:?}"),
+        (Era::Modern, SubscriptionEnd::Finished) => {}
+        (Era::Legacy, SubscriptionEnd::Failed(error)) => assert!(error.is_lost(), "{error:?}"),
         (era, end) => panic!("{era:?}: {end:?}"),
     }
 }

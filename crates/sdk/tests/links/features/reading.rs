@@ -60,7 +60,7 @@ pub(super) async fn what_is_not_there(it: Connected) {
         refusal.data.as_ref().unwrap().as_str(),
         r#"{"uri":"memo://2"}"#
     );
-    let none = belay::NO_ARGUMENTS;
+    let none = ();
     let error = it.client.get_prompt("nobody", none).await.unwrap_err();
     assert_eq!(error.refusal().unwrap().code, -32602);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use belay::engine::Mode;
-use belay::http::{Endpoint, Listening};
+use belay::http::{Endpoint, ServerHandle};
 use belay::jsonrpc::ErrorObject;
 use belay::types::legacy::ElicitationCompleteParams;
 use belay::types::{
@@ -31,7 +31,7 @@ pub(super) enum Wire {
 pub(super) enum Serving {
     /// A child of the client's.
     Process,
-    Http(Listening),
+    Http(ServerHandle),
 }
 
 impl Wire {

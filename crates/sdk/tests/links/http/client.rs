@@ -10,7 +10,7 @@ use belay::http::HttpAnswer;
 use belay::jsonrpc::RawJson;
 use belay::types::{Era, Role};
 use belay::{
-    Cache, Client, ClientLayer, Context, Error, LayerFuture, NextCall, Outgoing, Passed, Tool,
+    Cache, CallRequest, Client, ClientLayer, Context, Direction, Error, LayerFuture, NextCall, Tool,
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -372,7 +372,7 @@ async fn headers_say_what_the_body_says() {
         .mode(Mode::Modern)
         .header("X-Tenant", "seven")
         .tap(move |way, frame| {
-            if way == Passed::Out {
+            if way == Direction::Out {
                 told.lock()
                     .unwrap()
                     .push(String::from_utf8_lossy(frame).into_owned());
@@ -621,7 +621,7 @@ async fn announce_once_on_modern_http_nothing_is_posted() {
     let log = told.clone();
     let client = builder
         .tap(move |way, frame| {
-            if way == Passed::Out {
+            if way == Direction::Out {
                 log.lock()
                     .unwrap()
                     .push(String::from_utf8_lossy(frame).into_owned());
@@ -1023,7 +1023,7 @@ async fn a_call_is_made_again_for_what_it_has_said_itself() {
     impl ClientLayer for InEurope {
         fn call<'a>(
             &'a self,
-            mut request: Outgoing,
+            mut request: CallRequest,
             next: NextCall<'a>,
         ) -> LayerFuture<'a, Result<RawJson, Error>> {
             if request.method == *"tools/call" {

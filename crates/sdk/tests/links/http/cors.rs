@@ -87,7 +87,7 @@ async fn a_page_of_an_allowed_origin_is_told_what_it_may_send() {
 
 #[tokio::test]
 async fn a_server_without_sessions_has_one_method() {
-    let server = Running::with(|it| it.sessionless().observed()).await;
+    let server = Running::with(|it| it.sessionless().with_metrics()).await;
     let page = "http://localhost:6274";
     for (path, methods) in [("/mcp", "POST"), ("/metrics", "GET"), ("/healthz", "GET")] {
         let answer = preflight(&server, path, page, None).await;

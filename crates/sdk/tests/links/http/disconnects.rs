@@ -10,7 +10,7 @@ use super::Running;
 
 #[tokio::test]
 async fn stops_with_its_caller_modern_before_the_first_byte() {
-    let server = Running::with(|it| it.head_after(Duration::from_secs(600))).await;
+    let server = Running::with(|it| it.stream_after(Duration::from_secs(600))).await;
     let mut http = server.raw().await;
     http.call(1, "hang", json!({})).await;
     server.hanging.comes_to(1).await;
@@ -25,7 +25,7 @@ async fn stops_with_its_caller_modern_before_the_first_byte() {
 
 #[tokio::test]
 async fn stops_with_its_caller_modern_after_the_head() {
-    let server = Running::with(|it| it.head_after(Duration::ZERO)).await;
+    let server = Running::with(|it| it.stream_after(Duration::ZERO)).await;
     let mut http = server.raw().await;
     http.call(1, "hang", json!({})).await;
     assert!(http.answer().await.is_stream());
@@ -50,9 +50,9 @@ async fn stops_with_its_caller_modern_after_the_first_event() {
 /// is written does.
 #[tokio::test]
 async fn stops_with_its_caller_modern_with_one_byte_too_many() {
-    for head_after in [Duration::ZERO, Duration::from_millis(50)] {
+    for stream_after in [Duration::ZERO, Duration::from_millis(50)] {
         let server = Running::with(|it| {
-            it.head_after(head_after)
+            it.stream_after(stream_after)
                 .keep_alive(Duration::from_millis(20))
         })
         .await;
@@ -104,8 +104,8 @@ async fn hang_in_a_session(server: &Running) -> RawHttp {
 async fn legacy_a_disconnect_is_no_cancellation_until_the_window_ends() {
     let window = Duration::from_millis(400);
     let server = Running::of(
-        |server| server.spans(|spans| spans.resume_window = Some(window)),
-        |it| it.head_after(Duration::ZERO),
+        |server| server.timeouts(|timeouts| timeouts.resume_window = Some(window)),
+        |it| it.stream_after(Duration::ZERO),
     )
     .await;
     let http = hang_in_a_session(&server).await;
@@ -195,7 +195,7 @@ async fn legacy_resuming_replays_that_stream_and_no_other() {
 
 #[tokio::test]
 async fn legacy_the_newest_carrier_of_a_stream_wins() {
-    let server = Running::with(|it| it.head_after(Duration::ZERO)).await;
+    let server = Running::with(|it| it.stream_after(Duration::ZERO)).await;
     let mut http = hang_in_a_session(&server).await;
     let (greeting, _) = http.event().await.unwrap();
     let mut again = server.beside(&http).await;
@@ -228,8 +228,8 @@ fn cancel(id: i64) -> serde_json::Value {
 
 #[tokio::test]
 async fn silence_a_cancelled_legacy_request_ends_its_stream_in_good_order() {
-    for head_after in [Duration::ZERO, Duration::from_secs(600)] {
-        let server = Running::with(|it| it.head_after(head_after)).await;
+    for stream_after in [Duration::ZERO, Duration::from_secs(600)] {
+        let server = Running::with(|it| it.stream_after(stream_after)).await;
         let mut http = server.session("2025-11-25").await;
         let mut beside = server.beside(&http).await;
         http.call(7, "hang", json!({})).await;
@@ -261,7 +261,7 @@ async fn cancel_overtakes_its_request_on_legacy_http() {
 
 #[tokio::test]
 async fn a_session_that_is_deleted_stops_its_handlers_at_once() {
-    let server = Running::with(|it| it.head_after(Duration::ZERO)).await;
+    let server = Running::with(|it| it.stream_after(Duration::ZERO)).await;
     let http = hang_in_a_session(&server).await;
     let mut beside = server.beside(&http).await;
     beside.send("DELETE", b"").await;

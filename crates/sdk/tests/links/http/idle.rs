@@ -13,7 +13,7 @@ const WINDOW: u32 = 65_535;
 async fn server() -> Running {
     Running::with(|it| {
         it.read_timeouts(IDLE, Duration::from_secs(30))
-            .head_after(Duration::ZERO)
+            .stream_after(Duration::ZERO)
     })
     .await
 }

@@ -274,7 +274,7 @@ async fn id_is_scoped_two_hundred_clients_with_one_id_never_meet() {
 
 #[tokio::test]
 async fn orderly_close_with_streams_open_takes_its_time_and_no_more() {
-    let server = Running::with(|it| it.head_after(Duration::ZERO)).await;
+    let server = Running::with(|it| it.stream_after(Duration::ZERO)).await;
     let mut modern = server.raw().await;
     modern.call(1, "hang", json!({})).await;
     assert!(modern.answer().await.is_stream());
@@ -334,7 +334,7 @@ async fn orderly_close_new_requests_are_refused_while_others_finish() {
 
 #[tokio::test]
 async fn a_server_says_how_it_is() {
-    let server = Running::with(|it| it.observed()).await;
+    let server = Running::with(|it| it.with_metrics()).await;
     let http = server.session("2025-11-25").await;
     let mut modern = server.raw().await;
     modern.call(1, "hang", json!({})).await;
@@ -431,7 +431,7 @@ async fn a_get_stream_ends_at_once_when_its_session_does() {
 #[tokio::test]
 async fn what_has_no_limit_is_said_with_the_largest_number() {
     let server = Running::with(|it| {
-        it.head_after(Duration::MAX)
+        it.stream_after(Duration::MAX)
             .session_idle(Duration::MAX)
             .keep_alive(Duration::MAX)
             .write_stall(Duration::MAX)

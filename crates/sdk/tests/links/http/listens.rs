@@ -1,11 +1,11 @@
-//! Listening on HTTP: streams that are cut, sessions that do not listen, and how many may.
+//! ServerHandle on HTTP: streams that are cut, sessions that do not listen, and how many may.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belay::engine::Mode;
-use belay::http::{Endpoint, Listening};
+use belay::http::{Endpoint, ServerHandle};
 use belay::types::modern::SubscriptionFilter;
 use belay::{Change, Client, Context, Principal, Resource, Server, Subscription, Tool};
 use belay_testkit::{RawHttp, until};
@@ -22,7 +22,7 @@ fn server() -> Server {
         .tool(Tool::new("echo", |_: Context, (): ()| async { "hi" }))
 }
 
-async fn listening(server: Server) -> Listening {
+async fn listening(server: Server) -> ServerHandle {
     Endpoint::new(server).bind("127.0.0.1:0").await.unwrap()
 }
 

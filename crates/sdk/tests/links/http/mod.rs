@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use belay::http::{Endpoint, Listening};
+use belay::http::{Endpoint, ServerHandle};
 use belay::{Context, Server, Tool};
 use belay_testkit::{RawHttp, until};
 use schemars::JsonSchema;
@@ -130,7 +130,7 @@ fn server(hanging: &Hanging) -> Server {
 
 /// A server on a socket.
 struct Running {
-    listening: Listening,
+    listening: ServerHandle,
     hanging: Hanging,
 }
 

@@ -140,8 +140,8 @@ async fn an_event_that_is_not_known_cannot_be_resumed_from() {
 async fn a_session_is_forgotten_but_never_while_it_works() {
     let idle = Duration::from_millis(100);
     let server = Running::of(
-        |server| server.spans(|spans| spans.resume_window = None),
-        |it| it.session_idle(idle).head_after(Duration::ZERO),
+        |server| server.timeouts(|timeouts| timeouts.resume_window = None),
+        |it| it.session_idle(idle).stream_after(Duration::ZERO),
     )
     .await;
     let mut http = server.session("2025-11-25").await;

@@ -54,7 +54,7 @@ impl EventStore for Watched {
 
 async fn server(store: &Watched, window: Option<Duration>) -> Running {
     Running::of(
-        |server| server.spans(|spans| spans.resume_window = window),
+        |server| server.timeouts(|timeouts| timeouts.resume_window = window),
         |it| it.events(store.clone()),
     )
     .await

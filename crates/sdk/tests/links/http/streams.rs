@@ -53,8 +53,8 @@ async fn text(response: Response<Incoming>) -> String {
 
 #[tokio::test]
 async fn stops_with_its_caller_one_reset_cancels_one_of_many() {
-    for head_after in [Duration::ZERO, Duration::from_secs(600)] {
-        let server = Running::with(|it| it.head_after(head_after)).await;
+    for stream_after in [Duration::ZERO, Duration::from_secs(600)] {
+        let server = Running::with(|it| it.stream_after(stream_after)).await;
         let (sender, connection) = connect(&server).await;
         let mut hangs = Vec::new();
         for _ in 0..10 {

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use belay::Client;
-use belay::http::{Endpoint, Listening};
+use belay::http::{Endpoint, ServerHandle};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
 use super::Hanging;
 
 /// A server with a certificate of its own, and that certificate.
-async fn secured(hanging: &Hanging) -> (Listening, String) {
+async fn secured(hanging: &Hanging) -> (ServerHandle, String) {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
     let made = rcgen::generate_simple_self_signed(names).unwrap();
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());

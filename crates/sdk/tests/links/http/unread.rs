@@ -12,8 +12,8 @@ use super::frames::{CANCEL, DATA, Frames, RST_STREAM};
 const STALL: Duration = Duration::from_millis(400);
 const WIDE: u32 = 1 << 24;
 
-async fn server(head_after: Duration) -> Running {
-    Running::with(|it| it.write_stall(STALL).head_after(head_after)).await
+async fn server(stream_after: Duration) -> Running {
+    Running::with(|it| it.write_stall(STALL).stream_after(stream_after)).await
 }
 
 /// A connection with a `hang` on stream 1, which is read.
@@ -28,9 +28,9 @@ async fn beside_a_hang(server: &Running, window: u32) -> Frames {
 /// Streams, and answers in one piece; nothing may be sent, next to nothing, or not all of it.
 #[tokio::test]
 async fn smallest_scope_a_stream_that_nobody_reads_is_reset_alone() {
-    for head_after in [Duration::ZERO, Duration::from_secs(1)] {
+    for stream_after in [Duration::ZERO, Duration::from_secs(1)] {
         for window in [0, 1, 65_535] {
-            let server = server(head_after).await;
+            let server = server(stream_after).await;
             let mut frames = beside_a_hang(&server, window).await;
             let long = json!({ "text": "x".repeat(200_000) });
             frames.call(3, "echo", long, &[]).await;

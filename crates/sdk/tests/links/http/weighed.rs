@@ -167,7 +167,10 @@ async fn bounded_an_event_that_is_said_again_is_not_copied() {
             };
             server.tool(Tool::new("large", large))
         },
-        |it| it.head_after(Duration::from_millis(1)).kept_bytes(1 << 30),
+        |it| {
+            it.stream_after(Duration::from_millis(1))
+                .kept_bytes(1 << 30)
+        },
     )
     .await;
     let mut http = server.session("2025-11-25").await;

@@ -2,7 +2,7 @@
 
 use belay_protocol::types::ResourceContents;
 
-use crate::server::offers::failure::Failure;
+use crate::server::offers::request_error::RequestError;
 
 /// What a handler of a resource gave.
 #[derive(Debug)]
@@ -35,52 +35,52 @@ impl Contents {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be what a resource holds",
     label = "what a resource holds",
-    note = "give a `String`, a `Vec<u8>`, `ResourceContents` or several of them, an `Option` of one of these, or a `Result` with a `belay::Failure`"
+    note = "give a `String`, a `Vec<u8>`, `ResourceContents` or several of them, an `Option` of one of these, or a `Result` with a `belay::RequestError`"
 )]
 pub trait IntoContents {
     /// What it holds.
-    fn into_contents(self) -> Result<Contents, Failure>;
+    fn into_contents(self) -> Result<Contents, RequestError>;
 }
 
 impl IntoContents for String {
-    fn into_contents(self) -> Result<Contents, Failure> {
+    fn into_contents(self) -> Result<Contents, RequestError> {
         Ok(Contents(vec![Content::Text(self)]))
     }
 }
 
 impl IntoContents for &str {
-    fn into_contents(self) -> Result<Contents, Failure> {
+    fn into_contents(self) -> Result<Contents, RequestError> {
         self.to_owned().into_contents()
     }
 }
 
 impl IntoContents for Vec<u8> {
-    fn into_contents(self) -> Result<Contents, Failure> {
+    fn into_contents(self) -> Result<Contents, RequestError> {
         Ok(Contents(vec![Content::Bytes(self)]))
     }
 }
 
 impl IntoContents for ResourceContents {
-    fn into_contents(self) -> Result<Contents, Failure> {
+    fn into_contents(self) -> Result<Contents, RequestError> {
         Ok(Contents(vec![Content::Whole(Box::new(self))]))
     }
 }
 
 impl IntoContents for Vec<ResourceContents> {
-    fn into_contents(self) -> Result<Contents, Failure> {
+    fn into_contents(self) -> Result<Contents, RequestError> {
         let whole = |contents| Content::Whole(Box::new(contents));
         Ok(Contents(self.into_iter().map(whole).collect()))
     }
 }
 
 impl<T: IntoContents> IntoContents for Option<T> {
-    fn into_contents(self) -> Result<Contents, Failure> {
-        self.ok_or_else(Failure::not_found)?.into_contents()
+    fn into_contents(self) -> Result<Contents, RequestError> {
+        self.ok_or_else(RequestError::not_found)?.into_contents()
     }
 }
 
-impl<T: IntoContents, E: Into<Failure>> IntoContents for Result<T, E> {
-    fn into_contents(self) -> Result<Contents, Failure> {
+impl<T: IntoContents, E: Into<RequestError>> IntoContents for Result<T, E> {
+    fn into_contents(self) -> Result<Contents, RequestError> {
         self.map_err(Into::into)?.into_contents()
     }
 }

@@ -17,12 +17,12 @@ mod uri_template;
 pub use contents::{Contents, IntoContents};
 pub use resource::Resource;
 pub use template::ResourceTemplate;
-pub use uri_template::{BadTemplate, UriTemplate};
+pub use uri_template::{UriTemplate, UriTemplateError};
 
 use super::caching::CacheHint;
 use super::catalogue::Catalogue;
-use super::completion::Typed;
-use super::failure::{Failure, not_found};
+use super::completion::CompletionRequest;
+use super::request_error::{RequestError, not_found};
 use crate::context::Context;
 use crate::driver::BoxFuture;
 use crate::server::changes::Full;
@@ -30,7 +30,7 @@ use crate::server::changes::{Changes, List};
 use template::Variables;
 
 /// A handler that runs.
-type Running = BoxFuture<Result<Contents, Failure>>;
+type Running = BoxFuture<Result<Contents, RequestError>>;
 
 /// The resources of a server. They can be added, removed and disabled while it runs; whoever listens
 /// is told.
@@ -216,7 +216,7 @@ impl Resources {
         &self,
         cx: &Context,
         pattern: &str,
-        typed: Typed,
+        typed: CompletionRequest,
     ) -> Result<Completion, ErrorObject> {
         match self.templates.get(pattern) {
             Some(template) => template.completers.complete(cx, typed).await,

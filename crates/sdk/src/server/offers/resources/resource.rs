@@ -15,17 +15,17 @@ use crate::server::offers::catalogue::Offer;
 /// Something that can be read.
 ///
 /// ```
-/// use belay::{Context, Failure, Resource};
+/// use belay::{Context, RequestError, Resource};
 ///
 /// let readme = Resource::text("file:///README.md", "readme", "# Orders").mime_type("text/markdown");
 /// let config = Resource::new("file:///config", "config", |_cx: Context| async {
-///     Ok::<_, Failure>(std::fs::read("/etc/orders.conf")?)
+///     Ok::<_, RequestError>(std::fs::read("/etc/orders.conf")?)
 /// });
 /// ```
 ///
 /// A handler gives a `String` for text, a `Vec<u8>` for bytes, `ResourceContents` of its own or
 /// several, an `Option` of one of these, which is not found if there is none, or a `Result` with a
-/// [`Failure`](crate::Failure).
+/// [`RequestError`](crate::RequestError).
 #[derive(Clone)]
 #[must_use = "a resource does nothing until a server offers it"]
 pub struct Resource {

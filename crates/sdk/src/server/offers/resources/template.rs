@@ -13,8 +13,8 @@ use super::uri_template::UriTemplate;
 use crate::context::Context;
 use crate::server::offers::caching::CacheHint;
 use crate::server::offers::catalogue::Offer;
-use crate::server::offers::completion::{Completer, Completers, Typed};
-use crate::server::offers::failure::Failure;
+use crate::server::offers::completion::{Completer, Completers, CompletionRequest};
+use crate::server::offers::request_error::RequestError;
 use crate::server::offers::text_arguments;
 
 /// Many things that can be read, by one pattern.
@@ -77,7 +77,7 @@ impl ResourceTemplate {
                     let running = handler(cx, variables);
                     Box::pin(async move { running.await.into_contents() })
                 }
-                Err(_) => Box::pin(std::future::ready(Err(Failure::not_found()))),
+                Err(_) => Box::pin(std::future::ready(Err(RequestError::not_found()))),
             }
         });
         Self {
@@ -130,7 +130,7 @@ impl ResourceTemplate {
     /// Says what a variable could be, while somebody types it.
     pub fn complete<F, Fut, I>(mut self, variable: impl Into<String>, completer: F) -> Self
     where
-        F: Fn(Context, Typed) -> Fut + Send + Sync + 'static,
+        F: Fn(Context, CompletionRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = I> + Send + 'static,
         I: IntoIterator,
         I::Item: Into<String>,

@@ -51,25 +51,25 @@ const MOST_PARTS: usize = 64;
 
 /// Why a pattern cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BadTemplate {
+pub struct UriTemplateError {
     template: String,
     problem: String,
 }
 
-impl fmt::Display for BadTemplate {
+impl fmt::Display for UriTemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { template, problem } = self;
         write!(f, "the URI template {template:?} cannot be used: {problem}")
     }
 }
 
-impl std::error::Error for BadTemplate {}
+impl std::error::Error for UriTemplateError {}
 
 impl std::str::FromStr for UriTemplate {
-    type Err = BadTemplate;
+    type Err = UriTemplateError;
 
-    fn from_str(text: &str) -> Result<Self, BadTemplate> {
-        parse(text).map_err(|problem| BadTemplate {
+    fn from_str(text: &str) -> Result<Self, UriTemplateError> {
+        parse(text).map_err(|problem| UriTemplateError {
             template: text.to_owned(),
             problem,
         })

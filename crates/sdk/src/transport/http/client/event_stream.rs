@@ -19,7 +19,7 @@ use super::connect::Connections;
 use super::post::{Answers, Place};
 use super::post_body::PostBody;
 use super::stream;
-use crate::driver::{App, Driven, Link, Passed, Until, drive_exchanges, drive_exchanges_with};
+use crate::driver::{App, Direction, Driven, Link, Until, drive_exchanges, drive_exchanges_with};
 
 /// How long a server has to say where to post.
 const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
@@ -114,7 +114,7 @@ async fn read(place: &Place, link: &Link, mut events: SseDecoder, mut body: Inco
         while let Some(event) = events.next_event() {
             match event {
                 Ok(event) if event.event.as_deref().is_none_or(|kind| kind == "message") => {
-                    place.show(Passed::In, &event.data);
+                    place.show(Direction::In, &event.data);
                     if !event.data.is_empty() {
                         link.deliver(jsonrpc::decode(&event.data, place.limits.1));
                         link.until_heard().await;

@@ -20,7 +20,7 @@ use super::answer::{self, Content, HttpAnswer, Unread};
 use super::connect::Connections;
 use super::post_body::PostBody;
 use super::stream::Stream;
-use crate::driver::{ExchangeHandle, ExchangeStep, Link, Passed, Tap, fenced};
+use crate::driver::{Direction, ExchangeHandle, ExchangeStep, Link, Tap, fenced};
 use crate::sync::Mutex;
 
 /// What all exchanges with a server have in common.
@@ -86,7 +86,7 @@ impl Place {
         request
     }
 
-    pub(super) fn show(&self, way: Passed, frame: &[u8]) {
+    pub(super) fn show(&self, way: Direction, frame: &[u8]) {
         if let Some(tap) = &self.tap {
             fenced("tap", || tap(way, frame));
         }
@@ -98,7 +98,7 @@ impl Place {
         frame: &Bytes,
         excerpt: impl FnOnce() -> String,
     ) -> Result<Message, DecodeError> {
-        self.show(Passed::In, frame);
+        self.show(Direction::In, frame);
         let message = jsonrpc::decode(frame, self.limits.1);
         message.map_err(|error| DecodeError {
             excerpt: Some(excerpt()),

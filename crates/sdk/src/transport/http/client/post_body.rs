@@ -9,7 +9,7 @@ use belay_protocol::engine::ExchangeId;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::driver::{ExchangeHandle, Link, Passed, Tap, fenced};
+use crate::driver::{Direction, ExchangeHandle, Link, Tap, fenced};
 
 /// The body of a POST of ours: a frame that is taken when it is written, and not before. Until then
 /// it can be withdrawn; then the POST fails, and takes no other frame in its place.
@@ -89,7 +89,7 @@ impl PostBody {
         let begun = link.begin_write_of(*exchange, frame);
         let frame = begun.ok_or(Withdrawn)?;
         if let Some(tap) = tap {
-            fenced("tap", || tap(Passed::Out, &frame));
+            fenced("tap", || tap(Direction::Out, &frame));
         }
         Ok(frame)
     }

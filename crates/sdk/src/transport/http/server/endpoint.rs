@@ -53,11 +53,11 @@ pub(super) struct Options {
     pub(super) path: Option<String>,
     pub(super) sse: bool,
     pub(super) sessionless: bool,
-    pub(super) observed: bool,
+    pub(super) with_metrics: bool,
     pub(super) body_bytes: usize,
     pub(super) depth: usize,
     pub(super) body_within: Duration,
-    pub(super) head_after: Duration,
+    pub(super) stream_after: Duration,
     pub(super) keep_alive: Duration,
     pub(super) sessions: usize,
     pub(super) session_idle: Duration,
@@ -87,11 +87,11 @@ impl Endpoint {
                 path: None,
                 sse: false,
                 sessionless: false,
-                observed: false,
+                with_metrics: false,
                 body_bytes,
                 depth,
                 body_within: Duration::from_secs(30),
-                head_after: Duration::from_millis(250),
+                stream_after: Duration::from_millis(250),
                 keep_alive: Duration::from_secs(15),
                 sessions: 10_000,
                 session_idle: Duration::from_secs(300),
@@ -149,8 +149,8 @@ impl Endpoint {
 
     /// Serves `/healthz`, which says 200 until the server shuts down, and `/metrics`, for Prometheus.
     /// Both are for whoever may speak to the server at all.
-    pub fn observed(mut self) -> Self {
-        self.options.observed = true;
+    pub fn with_metrics(mut self) -> Self {
+        self.options.with_metrics = true;
         self
     }
 
@@ -180,8 +180,8 @@ impl Endpoint {
     }
 
     /// After how long an answer becomes a stream, so that whoever waits sees that something lives.
-    pub fn head_after(mut self, span: Duration) -> Self {
-        self.options.head_after = bearable(span);
+    pub fn stream_after(mut self, span: Duration) -> Self {
+        self.options.stream_after = bearable(span);
         self
     }
 

@@ -64,7 +64,7 @@ pub(super) fn open(shared: &Arc<Shared>, caller: &Caller) -> Result<Response<Bod
         principal: caller.principal.clone(),
     };
     shared.event_streams.lock().insert(id.clone(), open);
-    let living = (Driven(link.clone()), shared.books.enter(&link));
+    let living = (Driven(link.clone()), shared.connections.enter(&link));
     let app = shared.app.clone();
     shared.tasks.spawn(async move {
         let living = living;

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Whoever waits for the answer turns the link by the way. A handler that answers at once costs nothing
-//! more: neither a timer, nor a place in the server's books while it runs. Only when there is more to
+//! more: neither a timer, nor a place in the server's registry of connections while it runs. Only when there is more to
 //! come, or something is left to be stopped, a task of its own turns the link.
 
 use std::future::{pending, poll_fn};
@@ -39,10 +39,10 @@ pub(super) async fn serve(
     era: Era,
     message: Result<Message, DecodeError>,
 ) -> Response<Body> {
-    // In the legacy era handlers find what their client wants in the books.
+    // In the legacy era handlers find what their client wants in the registry.
     let entered = (era == Era::Legacy).then(|| Post::new(shared, &link, None));
     let is_request = matches!(message, Ok(Message::Request(_)));
-    let unentered = (entered.is_none() && is_request).then(|| shared.books.begin_unentered());
+    let unentered = (entered.is_none() && is_request).then(|| shared.connections.begin_unentered());
     let mut handle = link.posted(&shared.app, message);
     // Most are answered by now, and nothing is left of them.
     if let Some(last) = handle.take_last() {
@@ -166,7 +166,7 @@ struct Post {
     rest: Option<Rest>,
 }
 
-/// What is left of a link at its end: it is closed, then its books are kept.
+/// What is left of a link at its end: it is closed, then its ledger is kept.
 struct Rest {
     driven: Driven,
     _entry: Entry,
@@ -176,7 +176,7 @@ impl Post {
     fn new(shared: &Arc<Shared>, link: &Arc<Link>, unentered: Option<Unentered>) -> Self {
         let rest = Rest {
             driven: Driven(link.clone()),
-            _entry: shared.books.enter_late(link, unentered),
+            _entry: shared.connections.enter_late(link, unentered),
         };
         Self {
             shared: shared.clone(),

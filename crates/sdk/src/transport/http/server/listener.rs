@@ -74,13 +74,13 @@ impl Endpoint {
     /// # Cancel safety
     ///
     /// Dropping it leaves nothing behind.
-    pub async fn bind(self, address: impl ToSocketAddrs) -> io::Result<Listening> {
+    pub async fn bind(self, address: impl ToSocketAddrs) -> io::Result<ServerHandle> {
         let listener = TcpListener::bind(address).await?;
         self.listen(listener)
     }
 
     /// The same on a socket that listens already.
-    pub fn listen(mut self, listener: TcpListener) -> io::Result<Listening> {
+    pub fn listen(mut self, listener: TcpListener) -> io::Result<ServerHandle> {
         self.options.path.get_or_insert_with(|| "/mcp".to_owned());
         let address = listener.local_addr()?;
         if let Some(wrong) = self.options.names.wrong() {
@@ -113,7 +113,7 @@ impl Endpoint {
             gone: CancellationToken::new(),
             connections: TaskTracker::new(),
         };
-        Ok(Listening {
+        Ok(ServerHandle {
             driver: tokio::spawn(accepting.run()),
             address,
             service,
@@ -129,14 +129,14 @@ impl Endpoint {
 /// Dropping it ends it: handlers are stopped at once, without a drain.
 #[must_use = "dropping it ends the server"]
 #[derive(Debug)]
-pub struct Listening {
+pub struct ServerHandle {
     address: SocketAddr,
     service: HttpService,
     stop: CancellationToken,
     driver: JoinHandle<()>,
 }
 
-impl Listening {
+impl ServerHandle {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -146,7 +146,7 @@ impl Listening {
     /// then they are stopped (**orderly-close**). Called again, it ends that while.
     pub fn shutdown(&self) {
         self.stop.cancel();
-        self.service.shared().books.end(Shutdown::Drain);
+        self.service.shared().connections.end(Shutdown::Drain);
     }
 
     /// How many requests began, and how each ended.
@@ -160,7 +160,7 @@ impl Listening {
     }
 }
 
-impl Future for Listening {
+impl Future for ServerHandle {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -168,9 +168,9 @@ impl Future for Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for ServerHandle {
     fn drop(&mut self) {
-        self.service.shared().books.end(Shutdown::Now);
+        self.service.shared().connections.end(Shutdown::Now);
         self.stop.cancel();
     }
 }
@@ -210,7 +210,7 @@ impl Accepting {
         }
         drop(self.listener);
         // Each link ends within its time; then connections have nothing left to carry.
-        self.service.shared().books.closed().await;
+        self.service.shared().connections.closed().await;
         self.connections.close();
         let _ = tokio::time::timeout(LAST_MOMENT, self.connections.wait()).await;
         self.gone.cancel();

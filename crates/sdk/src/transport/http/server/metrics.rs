@@ -8,7 +8,7 @@ use super::service::HttpService;
 use crate::driver::{BUCKETS, CAUSES, Pool};
 
 impl HttpService {
-    /// The books and the gauges of this server, in the text format of Prometheus.
+    /// The ledger and the gauges of this server, in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         let mut page = Page(String::new());
         match page.write(self) {
@@ -47,7 +47,7 @@ impl Page {
             self.single(&format!("{name}_total"), "counter", help, value)?;
         }
         let shared = service.shared();
-        let stats = shared.books.stats();
+        let stats = shared.connections.stats();
         self.head(
             "handler_stops_total",
             "counter",

@@ -39,7 +39,7 @@ mod tls;
 pub use body::Body;
 pub use endpoint::{Endpoint, service};
 pub use events::{EventStore, MemoryEvents, StreamId};
-pub use listener::Listening;
+pub use listener::ServerHandle;
 #[cfg(unix)]
 pub use listener::serve;
 pub use service::HttpService;

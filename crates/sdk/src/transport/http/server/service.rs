@@ -93,8 +93,8 @@ impl HttpService {
     ///
     /// Dropping it leaves the shutdown to go on in the background. Called again, it ends the while.
     pub async fn shutdown(&self) {
-        self.shared().books.end(Shutdown::Drain);
-        self.shared().books.closed().await;
+        self.shared().connections.end(Shutdown::Drain);
+        self.shared().connections.closed().await;
     }
 
     /// How many requests began, and how each ended.
@@ -176,7 +176,7 @@ impl HttpService {
             let methods = self.methods_at(path).ok_or_else(|| nothing_at(path))?;
             return Ok(cors::preflight(&parts.headers, methods));
         }
-        if options.observed && parts.method == Method::GET {
+        if options.with_metrics && parts.method == Method::GET {
             match path {
                 "/healthz" => return Ok(self.health()),
                 "/metrics" => return Ok(plain(StatusCode::OK, self.metrics())),
@@ -212,7 +212,7 @@ impl HttpService {
     }
 
     fn health(&self) -> Response<Body> {
-        match self.shared().books.is_closing() {
+        match self.shared().connections.is_closing() {
             false => plain(StatusCode::OK, "ok\n".to_owned()),
             true => plain(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -268,7 +268,7 @@ impl HttpService {
     fn methods_at(&self, path: &str) -> Option<&'static str> {
         let options = &self.shared().options;
         match path {
-            "/healthz" | "/metrics" if options.observed => Some("GET"),
+            "/healthz" | "/metrics" if options.with_metrics => Some("GET"),
             _ if options.sse && path.ends_with(event_stream::STREAM) => Some("GET"),
             _ if options.sse && path.ends_with(event_stream::MESSAGES) => Some("POST"),
             _ if options.path.as_deref().is_none_or(|served| served == path) => {

@@ -78,7 +78,7 @@ pub(super) async fn open(
         session
     };
     let living = Living {
-        _entry: shared.books.enter(&session.link),
+        _entry: shared.connections.enter(&session.link),
         shared: shared.clone(),
         session: session.clone(),
         driven: Driven(session.link.clone()),
@@ -223,7 +223,7 @@ impl Session {
             return Ok(stream(replay.keeping(kept)));
         };
         handle.resumed();
-        shared.books.is_heard(&self.link);
+        shared.connections.is_heard(&self.link);
         let events = self.events(shared, handle, numbering, in_use);
         Ok(stream(events.after(missed).weighed(weight)))
     }
@@ -234,7 +234,7 @@ impl Session {
         self.served.fetch_add(1, Ordering::Relaxed);
         let handle = self.link.carry_link();
         handle.resumed();
-        shared.books.is_heard(&self.link);
+        shared.connections.is_heard(&self.link);
         let numbering = self.numbering(ExchangeId::LINK);
         stream(self.events(shared, handle, numbering, in_use))
     }

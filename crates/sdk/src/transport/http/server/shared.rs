@@ -20,7 +20,7 @@ use super::sessions::Sessions;
 use super::shared_timer::SharedTimer;
 use crate::Principal;
 use crate::driver::{App, Link, Peer, Pool, Pools, Surroundings};
-use crate::server::{Books, Server, Tools};
+use crate::server::{Connections, Server, Tools};
 
 pub(super) struct Shared {
     tools: Tools,
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     pub(super) peers: Peers,
     /// What engines are told, made once.
     configs: Configs,
-    pub(super) books: Books,
+    pub(super) connections: Connections,
     streams: Arc<AtomicUsize>,
 }
 
@@ -58,7 +58,7 @@ impl Shared {
             let mut config = config.clone();
             config.opened_in = Some(version);
             // Without a session there is nothing to come back to.
-            config.spans.resume_window = Some(Duration::ZERO);
+            config.timeouts.resume_window = Some(Duration::ZERO);
             (version, Arc::new(config))
         });
         let tasks = TaskTracker::new();
@@ -72,7 +72,7 @@ impl Shared {
             Pool::Requests | Pool::Connections => options.connections,
         });
         Arc::new(Self {
-            head_timer: SharedTimer::new(options.head_after, tasks.clone()),
+            head_timer: SharedTimer::new(options.stream_after, tasks.clone()),
             peers: Peers::new(pools, options.proxies.clone()),
             tasks,
             app: server.app(),
@@ -82,7 +82,7 @@ impl Shared {
                 legacy: Arc::new(config.clone()),
                 event_stream: Arc::new(server.config(Wire::EventStream)),
             },
-            books: server.books(),
+            connections: server.connections(),
             tools: server.known_tools(),
             options,
             events,
@@ -124,7 +124,7 @@ impl Shared {
             tasks: self.tasks.clone(),
             peer: Some(caller.peer.clone()),
             connection: caller.connection.clone(),
-            stats: self.books.stats(),
+            stats: self.connections.stats(),
             principal: caller.principal.clone(),
         };
         Link::within(config.clone(), surroundings)
@@ -137,7 +137,7 @@ impl Shared {
 
     /// Whether anything is taken at all.
     pub(super) fn check_open(&self) -> Result<(), Refusal> {
-        match self.books.is_closing() {
+        match self.connections.is_closing() {
             true => Err(Refusal::shutting_down()),
             false => Ok(()),
         }
@@ -169,7 +169,7 @@ impl Shared {
     }
 
     pub(super) fn ledger(&self) -> Ledger {
-        self.books.ledger()
+        self.connections.ledger()
     }
 }
 
@@ -197,7 +197,7 @@ pub(super) struct Owner(pub(super) Arc<Shared>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.0.books.end(Shutdown::Now);
+        self.0.connections.end(Shutdown::Now);
     }
 }
 

@@ -11,16 +11,16 @@ use belay_protocol::types::{Era, ResourceNotFoundData, error_code};
 /// secrets.
 ///
 /// ```
-/// use belay::Failure;
+/// use belay::RequestError;
 ///
-/// fn read(id: &str) -> Result<String, Failure> {
-///     let number: u32 = id.parse().map_err(|_| Failure::not_found())?;
+/// fn read(id: &str) -> Result<String, RequestError> {
+///     let number: u32 = id.parse().map_err(|_| RequestError::not_found())?;
 ///     Ok(std::fs::read_to_string(format!("/data/{number}"))?)
 /// }
 /// assert!(read("x").unwrap_err().is_not_found());
 /// ```
 #[derive(Clone, PartialEq, Debug)]
-pub struct Failure(Kind);
+pub struct RequestError(Kind);
 
 #[derive(Clone, PartialEq, Debug)]
 enum Kind {
@@ -30,7 +30,7 @@ enum Kind {
     Refused(ErrorObject),
 }
 
-impl Failure {
+impl RequestError {
     /// In one's own words: something went wrong here.
     pub fn new(message: impl Into<String>) -> Self {
         Self(Kind::Failed(message.into()))
@@ -68,13 +68,13 @@ impl Failure {
 }
 
 /// The message, and those of its causes.
-impl<E: std::error::Error> From<E> for Failure {
+impl<E: std::error::Error> From<E> for RequestError {
     fn from(error: E) -> Self {
         Self::new(super::tool_error::chain(&error))
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::NotFound => f.write_str("not found"),

@@ -17,12 +17,12 @@ use crate::driver::Link;
 /// Dropping it ends the connection: handlers are stopped at once, without a drain.
 #[must_use = "dropping it ends the connection"]
 #[derive(Debug)]
-pub struct Serving {
+pub struct ServerConnection {
     pub(super) link: Arc<Link>,
     pub(super) driver: JoinHandle<()>,
 }
 
-impl Serving {
+impl ServerConnection {
     /// Begins an orderly shutdown: running handlers may finish for a while, then they are stopped
     /// (**orderly-close**). Called again, it ends that while.
     pub fn shutdown(&self) {
@@ -46,7 +46,7 @@ impl Serving {
     }
 }
 
-impl Future for Serving {
+impl Future for ServerConnection {
     type Output = Loss;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Loss> {
@@ -56,7 +56,7 @@ impl Future for Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for ServerConnection {
     fn drop(&mut self) {
         self.link.shutdown(Shutdown::Now);
     }
