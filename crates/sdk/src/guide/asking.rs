@@ -1,6 +1,7 @@
-//! InputFuture: a form for the person, a question for the model, the folders that matter.
+//! Asking the client: forms for the user (elicitation), calls to its language model (sampling), and
+//! its folders (roots).
 //!
-//! A handler asks its client in one line, and that line works on both wires:
+//! A handler asks its client in one line, which works in both eras:
 //!
 //! ```
 //! use belay::{Context, Server, Tool, ToolError};
@@ -23,29 +24,36 @@
 //! # async fn look_up_price() -> u64 { 7 }
 //! ```
 //!
-//! In the legacy era the question is a request to the client. In the modern one the handler's request
-//! is answered with the question, and the client makes it again with the answer. So **the handler is
-//! run again, from its start**: what it did before it asked is done again, and nothing of it is left
-//! in between. [`Context::once`](crate::Context::once) is for what costs, or should not be
-//! done again in each round.
-//! What is known so far travels with the client, sealed: it can neither read nor change it, and it is
-//! good for the same caller, the same request and a quarter of an hour
-//! ([`RequestState`](crate::RequestState); servers that share a key can go on for each other).
+//! In the legacy era the question is a request from the server to the client. In the modern era the
+//! server answers the handler's request with the question, and the client sends the request again with
+//! the answer (a round trip). So **the handler runs again, from its start**: everything it did before
+//! it asked is repeated, and the server keeps nothing between two round trips.
+//! [`Context::once`](crate::Context::once) keeps the result of an expensive step, or of one that should
+//! not be repeated in each round trip.
+//! State between round trips is encrypted and carried by the client, which can neither read nor change
+//! it. It is valid for the same caller and the same request, for 15 minutes
+//! ([`RequestState`](crate::RequestState); servers that share a key can continue each other's requests).
 //!
-//! Two questions at once, with `join!`, are one round. A question is known by its order, or by its name
-//! ([`InputFuture::named`](crate::InputFuture::named)), and by what it asks: an answer to something else is none.
+//! Two questions that are asked concurrently, with `join!`, share one round trip. A question is
+//! identified by its order, or by its name
+//! ([`Asking::named`](crate::Asking::named)), and by its content. An answer to another question is
+//! ignored.
 //!
-//! Whoever would rather see the rounds writes [`Tool::in_steps`](crate::Tool::in_steps).
+//! For explicit round trips use [`Tool::in_steps`](crate::Tool::in_steps).
 //!
-//! A person can be sent to a page, too ([`Context::elicit_url`](crate::Context::elicit_url)), for what
-//! the client must not see. That they agree does not mean that they are done there: the handler finds
-//! that out by itself, and a client of 2025-11-25 can be told
-//! ([`Context::elicitation_complete`](crate::Context::elicitation_complete)).
+//! A handler can also send the user to a web page
+//! ([`Context::elicit_url`](crate::Context::elicit_url)), for input that the client must not see, such
+//! as a password. The user's consent to open the page does not mean that they have finished there: the
+//! handler has to find that out itself. It can then notify a client of 2025-11-25
+//! ([`Context::visited`](crate::Context::visited)).
 //!
-//! If the client cannot be asked, the request ends there with the error that says so; look at
-//! [`Context::client_capabilities`](crate::Context::client_capabilities) first where one can do without.
+//! If the client does not support the question, the request ends at that point with the error that the
+//! specification has for it. If the handler can do without an answer, check
+//! [`Context::client_capabilities`](crate::Context::client_capabilities) first.
 //!
-//! # The other side
+//! # On the client
+//!
+//! A client registers one callback for each kind of question:
 //!
 //! ```
 //! use belay::types::{CreateMessageResult, ElicitResult, Role, Root};
@@ -56,8 +64,9 @@
 //!     .roots([Root::new("file:///home/user/project")]);
 //! ```
 //!
-//! When its folders change, the client says so ([`Client::roots_changed`](crate::Client::roots_changed)),
-//! and a legacy server hears it ([`Server::on_notification`](crate::Server::on_notification)).
+//! When its folders change, the client sends a notification
+//! ([`Client::roots_changed`](crate::Client::roots_changed)), for which a legacy server can register a
+//! handler ([`Server::on_notification`](crate::Server::on_notification)).
 //!
-//! A call goes on by itself, in ten rounds at most, each with an id of its own, under one deadline. A
-//! call that is dropped drops whoever was being asked.
+//! The client answers round trips automatically: at most ten for one call, each with its own request
+//! id, all under one total timeout. Dropping a call also drops the callback that is running for it.

@@ -1,7 +1,7 @@
-//! Caching: what may be used again. Modern only.
+//! Caching: results that a client may reuse. Modern only.
 //!
-//! A modern server says of lists, of what was read and of itself for how long that may be kept, and by
-//! whom:
+//! For lists, for resources that were read and for `server/discover`, a modern server sets a TTL, and a
+//! scope: public, or private to one caller:
 //!
 //! ```
 //! use belay::types::CacheScope;
@@ -14,10 +14,11 @@
 //!     .resource(Resource::text("orders://help", "help", "…").cache(minute, CacheScope::Public));
 //! ```
 //!
-//! A client keeps it for so long by itself, in a bounded [`Cache`](crate::Cache), and forgets it when it
-//! hears that it changed. What is private is used only with the same credentials. A call with
-//! [`fresh`](crate::Call::fresh) is always made, and so is one with something beside its parameters,
-//! since that may say who asks; [`no_cache`](crate::ClientBuilder::no_cache) turns it off.
+//! A client caches these results automatically for that time, in a bounded [`Cache`](crate::Cache). A
+//! change notification invalidates them. A private result is reused only with the same credentials.
+//! A call with [`fresh`](crate::Call::fresh) always sends a request. So does a call with metadata
+//! other than a log level or a trace context, because metadata may identify the caller.
+//! [`no_cache`](crate::ClientBuilder::no_cache) turns caching off.
 //!
 //! ```no_run
 //! # async fn example(client: belay::Client) -> Result<(), belay::Error> {

@@ -1,4 +1,4 @@
-//! HTTP: one server, many clients at once. The feature is `http`, and `tls` for HTTPS.
+//! HTTP: one server for many clients. The cargo feature is `http`, and `tls` for HTTPS.
 //!
 //! ```no_run
 //! # #[cfg(feature = "http")]
@@ -11,9 +11,10 @@
 //! # }
 //! ```
 //!
-//! That is Streamable HTTP on `/mcp`, in all revisions that have it; the event streams of 2024-11-05 are
-//! there for whoever asks for them (`Endpoint::sse`). It answers to the names of this machine alone; a
-//! server for others is told its names, and whatever else should not be as it is:
+//! This serves Streamable HTTP at `/mcp`, in all revisions that have it. `Endpoint::sse` adds the
+//! HTTP+SSE transport of 2024-11-05. By default only `localhost` and loopback addresses are accepted in
+//! the `Host` header. To bind a public address, list the allowed host names; `Endpoint` has the other
+//! settings, too:
 //!
 //! ```no_run
 //! # #[cfg(feature = "http")]
@@ -29,11 +30,11 @@
 //! # }
 //! ```
 //!
-//! Pages in a browser may speak to it if they are of one of its own names, or of an origin that was
-//! allowed: browsers are told so, before a page asks and with every answer (CORS). All other pages are
-//! refused with 403.
+//! A web page may call the server if its `Origin` is one of the server's own host names or an allowed
+//! origin. For these pages the server answers preflight requests and adds the CORS response headers.
+//! Requests with any other `Origin` are refused with 403.
 //!
-//! `Endpoint::service` is the same for a router that somebody else runs, of hyper's or axum's.
+//! `Endpoint::service` returns a service for hyper, or for a router such as axum's.
 //!
 //! # Clients
 //!
@@ -45,34 +46,36 @@
 //! # }
 //! ```
 //!
-//! # Who is gone
+//! # Disconnects
 //!
-//! In the modern era a caller that hangs up has cancelled: its handler stops. In the legacy one a broken
-//! stream is no cancellation, and the caller may come back for its answer for a minute; see
+//! In the modern era a caller that closes its stream cancels the request, and the handler stops. In the
+//! legacy era a broken stream is not a cancellation: the client can resume it for 60 s. See
 //! [`stopping`](super::stopping).
 //!
 //! # Limits
 //!
-//! Everything is bounded from the start, and what is too much is refused with a status that says so.
+//! Everything is bounded by default. A request over a limit is refused with the status in the last
+//! column.
 //!
-//! | what | default | setting | over it |
+//! | limit | default | setting | above the limit |
 //! |---|---|---|---|
 //! | bytes kept for all clients | 256 MiB | `Endpoint::kept_bytes` | 503, -31001; a response becomes -32603 |
-//! | bytes of a body | 4 MiB | `Server::limits`, `received_bytes` | 413 |
-//! | time for headers, for a body | 10 s, 30 s | `Endpoint::read_timeouts` | closed, 408 |
-//! | handlers in all, per connection | 4,096, 128 | `Endpoint::in_flight`, `in_flight_per_connection` | 503, 429 |
-//! | blocking handlers | 64 | `Server::limits`, `blocking` | -31001 |
-//! | listens | 1,024 | `Server::limits`, `listens` | 429 |
+//! | bytes of a request body | 4 MiB | `Server::limits`, `received_bytes` | 413 |
+//! | time to receive headers, a body | 10 s, 30 s | `Endpoint::read_timeouts` | closed, 408 |
+//! | running handlers in all, per connection | 4,096, 128 | `Endpoint::in_flight`, `in_flight_per_connection` | 503, 429 |
+//! | threads of blocking handlers | 64 | `Server::limits`, `blocking` | -31001 |
+//! | open subscriptions (listens) | 1,024 | `Server::limits`, `listens` | 429 |
 //! | legacy sessions, and their idle time | 10,000, 5 min | `Endpoint::sessions`, `session_idle` | 503 |
-//! | connections, and requests that are open on them | 16,384 | `Endpoint::connections` | wait to be accepted; 503 |
-//! | time in which nothing is read | 10 s | `Endpoint::write_stall` | closed, or the stream reset |
+//! | connections; open HTTP requests | 16,384 | `Endpoint::connections` | wait to be accepted, or closed; 503 |
+//! | time in which the client reads nothing | 10 s | `Endpoint::write_stall` | closed, or the stream reset |
 //!
-//! No client can take one of them away from the others: it may hold as much as it leaves to them, which
-//! is half if it is alone, and half of what is left otherwise. A client is a [`Principal`](crate::Principal) if there is one, else an
+//! No single client can use up a limit for the others: it may hold at most as much as it leaves free,
+//! which is half of the limit if it is alone, and half of the rest otherwise. A client is identified by
+//! its [`Principal`](crate::Principal) if it has one, else by its
 //! address. If a reverse proxy on another machine stands in front of the server, name it with
 //! `Endpoint::reverse_proxy`: then each of its connections counts as a client.
 //!
-//! What is freed is given back to the allocator, and it depends on that what the system gets back.
+//! Freed memory goes back to the allocator, which decides how much of it the system gets back.
 //! glibc keeps large blocks: a program that serves large messages should call
-//! `belay_process::return_large_blocks` when it begins, be started with
+//! `belay_process::return_large_blocks` when it starts, be started with
 //! `MALLOC_MMAP_THRESHOLD_=262144`, or use another allocator.

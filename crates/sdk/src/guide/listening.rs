@@ -1,4 +1,4 @@
-//! Listening: what changes on a server, as one stream in both eras.
+//! Listening: subscriptions to change notifications of a server, as one stream in both eras.
 //!
 //! ```no_run
 //! # async fn example(client: belay::Client) -> Result<(), belay::Error> {
@@ -19,16 +19,21 @@
 //! # }
 //! ```
 //!
-//! In the modern era that is `subscriptions/listen`, in the legacy one `resources/subscribe` and what a
-//! server tells unasked. A change says *that* something changed, so the same change waits once, however
-//! often it happened; if more happens than anybody looks at, that is told as
-//! [`Change::Lagged`](crate::Change::Lagged). A stream that is lost is opened again:
-//! [`Change::Restored`](crate::Change::Restored). It ends for good when the server says so, when there
-//! will be no connection any more, or when it was lost thirty times in a row (some two minutes, if the
-//! server cannot be reached); [`Subscription::end`](crate::Subscription::end) tells which. Dropping it
-//! ends it on the server, too.
+//! In the modern era this is `subscriptions/listen`. In the legacy era it is `resources/subscribe`,
+//! together with the list change notifications that a server sends unrequested.
 //!
-//! The other side says what changes, and whoever listens is told:
+//! A change says only *that* something changed, so equal changes that wait to be read are merged into
+//! one. If more changes arrive than the program reads, the rest are dropped and counted
+//! ([`Change::Lagged`](crate::Change::Lagged)). A stream that is lost is opened again:
+//! [`Change::Restored`](crate::Change::Restored) says so, because changes may have been missed.
+//!
+//! The stream ends for good when the server ends it or refuses to go on, when the connection is gone for
+//! good, or when it was lost thirty times in a row (about two minutes, if the server cannot be reached);
+//! [`Subscription::end`](crate::Subscription::end) returns the reason. Dropping the stream also ends the
+//! subscription on the server.
+//!
+//! The server announces changes, and all subscribed clients are notified. A change of a list, such as a
+//! new tool, is announced automatically; a changed resource by the program:
 //!
 //! ```
 //! use belay::{Context, Server, Tool};

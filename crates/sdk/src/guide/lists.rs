@@ -1,14 +1,15 @@
-//! Lists: tools, resources, templates and prompts, in pages.
+//! Lists and pagination: tools, resources, resource templates and prompts.
 //!
-//! A server lists what it offers in the order in which it was added, on one page unless it is told
-//! otherwise:
+//! A server lists its items in the order in which they were added. By default they are on one page; a
+//! page size can be set:
 //!
 //! ```
 //! let server = belay::Server::new("orders", "1.0.0").page_size(50);
 //! ```
 //!
-//! A client asks for the first page, for all of them, or for one after the other. There is an end to
-//! them: a server that always has another page is an error after 64, or after as many as one likes.
+//! A client requests the first page, all pages at once, or one page after the other. Listing stops with
+//! an error after 64 pages, or after the number set with `at_most`, because a faulty server could
+//! return another page forever.
 //!
 //! ```no_run
 //! use belay::types::ListResources;
@@ -24,4 +25,4 @@
 //! # }
 //! ```
 //!
-//! Dropping any of these cancels the page that is being asked for.
+//! Dropping any of these futures cancels the request for the current page.

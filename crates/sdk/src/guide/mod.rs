@@ -1,16 +1,17 @@
-//! One page for each thing the protocol offers, with an example to copy. There is no code here.
+//! The guide: one page for each feature of the protocol, with an example to copy. The modules are
+//! documentation only and contain no items.
 //!
-//! - [`tools`]: what a server does for a client
-//! - [`resources`]: what can be read
-//! - [`prompts`]: words for a model, and what their arguments could be
-//! - [`asking`]: forms, models and folders, in one line on both wires
-//! - [`listening`]: what changes on a server, as one stream
-//! - [`lists`]: pages, and all of them
-//! - [`caching`]: what may be used again
-//! - [`versions`]: the eras, what a server says of itself, and extensions
-//! - [`http`]: many clients at once
-//! - [`stopping`]: what dropping does, and what happens to a handler
-//! - [`observing`]: logs, progress and traces
+//! - [`tools`]: functions that a client calls, with schemas, validation and errors
+//! - [`resources`]: data that a client reads, by URI or by URI template
+//! - [`prompts`]: prompt templates, and completion of their arguments
+//! - [`asking`]: elicitation (forms), sampling and roots: requests from a handler to its client
+//! - [`listening`]: subscriptions to change notifications, as one stream
+//! - [`lists`]: pagination
+//! - [`caching`]: results that a client may reuse, by TTL
+//! - [`versions`]: protocol versions (eras), server information, capabilities and extensions
+//! - [`http`]: a server for many clients, its limits, `Host` and `Origin` checks, CORS
+//! - [`stopping`]: cancellation, timeouts, and what happens to a handler
+//! - [`observing`]: progress, logging, tracing and metrics
 //!
 //! `examples/everything` is a server with one of each.
 

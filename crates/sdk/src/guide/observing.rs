@@ -1,4 +1,4 @@
-//! Observing: progress, logs and traces.
+//! Observing: progress, logging, tracing and metrics.
 //!
 //! ```
 //! use belay::layers::Trace;
@@ -13,15 +13,18 @@
 //!     }));
 //! ```
 //!
-//! *Progress* is for whoever waits, and keeps its idle clock from running out
-//! ([`Call::on_progress`](crate::Call::on_progress)). *Logs* go to whoever asked for that level: a
-//! modern call with [`Call::log_level`](crate::Call::log_level), a legacy session with
-//! [`Client::set_log_level`](crate::Client::set_log_level).
+//! *Progress* goes to the caller of the request ([`Call::on_progress`](crate::Call::on_progress)) and
+//! resets its idle timeout. *Log messages* go to the clients that asked for their level: a modern one
+//! for a call, with [`Call::log_level`](crate::Call::log_level), a legacy one for its session, with
+//! [`Client::set_log_level`](crate::Client::set_log_level). A legacy client that sets no level gets
+//! messages from `info` on.
 //!
-//! [`Trace`](crate::layers::Trace) is a `tracing` span around each request on either side, which records
-//! how it ended; the names of its fields are in [`layers::names`](crate::layers::names). Which trace a
-//! request belongs to travels in `_meta`: [`TraceContext`](crate::TraceContext),
+//! [`Trace`](crate::layers::Trace) is a layer for clients and servers. It opens a `tracing` span around
+//! each request and records how it ended; the names of its fields are in
+//! [`layers::names`](crate::layers::names). The trace context of a request is sent in `_meta`:
+//! [`TraceContext`](crate::TraceContext),
 //! [`layers::Propagate`](crate::layers::Propagate), [`Context::trace_context`](crate::Context::trace_context).
 //!
-//! [`Server::stats`](crate::Server::stats) counts all requests, and an HTTP service can be asked
-//! for `/metrics`.
+//! [`Server::books`](crate::Server::books) has the request counters of all connections: how many
+//! requests began, how each ended, how many are running. An HTTP service with `Endpoint::observed` serves
+//! them at `/metrics` in the format of Prometheus.

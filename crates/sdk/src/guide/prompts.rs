@@ -1,4 +1,4 @@
-//! Prompts: words for a model, which a person chooses and fills in.
+//! Prompts: templates of messages for a model, which a user selects and fills in.
 //!
 //! ```
 //! use belay::types::PromptMessage;
@@ -27,9 +27,12 @@
 //! );
 //! ```
 //!
-//! On the wire arguments are texts; here they may be numbers, `bool`s and enums, too. `complete` says
-//! what an argument could be while somebody types it; other arguments, if they are settled, are in
-//! [`CompletionRequest::settled`](crate::CompletionRequest). Templates of resources have the same.
+//! On the wire all arguments are strings; in the argument type they may also be numbers, `bool`s and
+//! enums. `complete` registers a completion callback for one argument: it gets what the user has typed
+//! so far and returns suggestions. Arguments that are already filled in are in
+//! [`Typed::settled`](crate::Typed). Resource templates have completion, too.
+//!
+//! A client requests suggestions, and the messages of a prompt:
 //!
 //! ```no_run
 //! # async fn example(client: belay::Client) -> Result<(), belay::Error> {

@@ -1,4 +1,4 @@
-//! Resources: what can be read, one by one or by a pattern.
+//! Resources: data that a client reads, each by its own URI or by a URI template.
 //!
 //! ```
 //! use belay::{Context, RequestError, Resource, ResourceTemplate, Server};
@@ -22,10 +22,10 @@
 //! # async fn tokio_read(path: &str) -> std::io::Result<Vec<u8>> { std::fs::read(path) }
 //! ```
 //!
-//! Patterns are matched in time that grows with the length of the URI, whatever it says; see
-//! [`UriTemplate`](crate::UriTemplate). What stands in place of a variable comes from the client: a
-//! handler that reads files has to look where that leads.
+//! URI templates are matched in time that is linear in the length of the URI; see
+//! [`UriTemplate`](crate::UriTemplate). The values of the variables come from the client and are not
+//! trusted: a handler that reads files has to check for path traversal.
 //!
-//! A client reads with [`Client::read_resource`](crate::Client::read_resource). One that wants to know
-//! when a resource changes [listens](super::listening); the server says so with
+//! A client reads with [`Client::read_resource`](crate::Client::read_resource). To be notified when a
+//! resource changes, it [subscribes](super::listening); the server announces a change with
 //! [`Resources::updated`](crate::Resources::updated).

@@ -1,4 +1,4 @@
-//! Stopping: what dropping does, and what happens to a handler.
+//! Stopping: cancellation, timeouts, and what happens to a handler.
 //!
 //! ```no_run
 //! # async fn example(client: belay::Client) -> Result<(), belay::Error> {
@@ -16,8 +16,11 @@
 //! # }
 //! ```
 //!
-//! Dropping a call cancels it on the server, whatever dropped it. A handler that nobody waits for is
-//! dropped at its next `await`, and what it holds is released. One that has to clean up takes its token:
+//! Dropping the future of a call cancels the request on the server, whether `select!`, a timeout or an
+//! aborted task dropped it. A handler whose caller is gone is dropped at its next `await`, and the
+//! resources it holds are released. A handler that has to clean up asynchronously takes its cancellation
+//! token; [`Context::stopped`](crate::Context::stopped) counts as taking it. Then it is not dropped
+//! before its grace period has passed:
 //!
 //! ```
 //! use belay::{Context, Server, Tool};
@@ -32,5 +35,5 @@
 //! );
 //! ```
 //!
-//! The same holds inside of every feature: while a form is open, while a resource is read, between two
-//! rounds, while listening. `docs/lifecycle.md` has all rules by name.
+//! The same holds in every feature: while a form is open, while a resource is read, between two round
+//! trips, while listening. `docs/lifecycle.md` lists all rules by name.

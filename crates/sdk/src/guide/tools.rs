@@ -1,7 +1,7 @@
-//! Tools: what a server does for a client.
+//! Tools: functions of a server that a client calls.
 //!
-//! A tool is a plain async function. Its arguments are a type with `Deserialize` and `JsonSchema`, and
-//! the schema is made from it:
+//! A tool is a plain async function. Its arguments are a type that implements `Deserialize` and
+//! `JsonSchema`; the input schema is generated from that type:
 //!
 //! ```
 //! use belay::{Context, Json, Server, Tool};
@@ -29,27 +29,32 @@
 //! );
 //! ```
 //!
-//! [`#[belay::server]`](crate::server) writes the same from methods.
+//! [`#[belay::server]`](crate::server) generates the same from methods.
 //!
-//! # What comes back
+//! # Results and errors
 //!
-//! A `String` is text; [`Json`](crate::Json) is structured content with an output schema; a
-//! [`CallToolResult`](crate::types::CallToolResult) is anything at all: pictures, sounds, resources.
-//! An `Err` is a *result* that says that the tool failed, which the model gets to see and can learn
-//! from. What is wrong with the request itself, an unknown tool for one, is an *error*; a handler says
-//! so with [`Context::refuse`](crate::Context::refuse).
+//! A `String` becomes text content. [`Json`](crate::Json) becomes structured content with an output
+//! schema. A [`CallToolResult`](crate::types::CallToolResult) can hold any content: images, audio,
+//! resources. An `Err` becomes a *result* that is marked as failed; the model sees its message and can
+//! react to it. If the request itself is wrong, for example because the tool is unknown, the call ends
+//! with an *error*; a handler returns one with [`Context::refuse`](crate::Context::refuse).
 //!
-//! # What is checked
+//! # Validation
 //!
-//! The types are. With the feature `validate`, which is on by default, the arguments are held against the
-//! schema as well, so that `range` above means something: JSON Schema 2020-12 and older dialects, nothing fetched, within
-//! bounds (`Schema`). A tool whose schema cannot be used cannot be called. Patterns that look ahead or behind,
-//! or refer to their groups, cannot be matched in linear time: they are passed over, and a warning is logged
-//! when the tool is added. Very large arguments may be refused, with what to do about it; very large results
-//! are sent unchecked, with a warning.
+//! The types are always checked. With the feature `validate`, which is on by default, arguments are also
+//! validated against the input schema, so that `range` above has an effect, and structured results
+//! against the output schema. The validator knows JSON Schema 2020-12 and older dialects, fetches
+//! nothing, and bounds its work (`Schema`).
 //!
-//! An argument whose schema has `x-mcp-header` is repeated in a header of modern HTTP, for whoever
-//! routes by it; clients of Belay do so by themselves, and servers look whether both say the same.
+//! - A tool whose schema is invalid, or has a remote `$ref`, is listed, but calls to it are refused.
+//! - Regular expressions with look-around or back-references cannot be matched in linear time. What
+//!   depends on them is not checked, and a warning is logged when the tool is added.
+//! - Very large arguments may be refused; the error says what to do. Very large results are sent
+//!   unchecked, and a warning is logged.
+//!
+//! On modern HTTP an argument whose schema has `x-mcp-header` is repeated in a request header, so that
+//! proxies can route by it. Clients of Belay set the header automatically, and servers refuse a call
+//! whose header and argument differ.
 //!
 //! ```
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -60,8 +65,8 @@
 //! }
 //! ```
 //!
-//! # While it runs
+//! # Changes at run time
 //!
 //! Tools can be added, removed and disabled while a server runs ([`Server::tools`](crate::Server::tools));
-//! whoever listens is told. They are listed in the order in which they were added, in pages if
-//! [`Server::page_size`](crate::Server::page_size) says so.
+//! [subscribed](super::listening) clients are notified. Tools are listed in the order in which they were
+//! added, and paginated if [`Server::page_size`](crate::Server::page_size) is set.

@@ -1,9 +1,10 @@
-//! Versions: the eras, what a server says of itself, and extensions.
+//! Protocol versions (eras), server information, capabilities and extensions.
 //!
-//! *Legacy* revisions, 2024-11-05 to 2025-11-25, begin with a handshake. The *modern* one, 2026-07-28, has
-//! none: each request says who asks and in which revision. A server of Belay speaks all of them, with the
-//! same handlers. A client finds out what its server speaks: it tries the modern era first, and goes
-//! back; or it is told.
+//! A connection in one of the *legacy* revisions, 2024-11-05 to 2025-11-25, begins with a handshake
+//! (`initialize`). The *modern* revision, 2026-07-28, has no handshake: each request names its client
+//! and its revision. A Belay server supports all revisions with the same handlers. A client detects the
+//! era of its server: it tries the modern era first and falls back to the legacy one. `mode` sets the
+//! era explicitly:
 //!
 //! ```no_run
 //! use belay::engine::Mode;
@@ -24,7 +25,7 @@
 //! # }
 //! ```
 //!
-//! # What a server says of itself
+//! # Server information
 //!
 //! ```
 //! use belay::types::{Extra, Icon};
@@ -38,14 +39,16 @@
 //!     .extension("com.example/receipts", Extra::new());
 //! ```
 //!
-//! What it can do it says by itself, from what it offers. In the modern era that is `server/discover`. If
-//! a client opens in a revision that the server does not speak, it is refused with those that it does
-//! (`-32022`), and a client of Belay opens again in one of them.
+//! The server derives its capabilities from what was registered: one without tools does not announce
+//! tools. In the modern era they are the answer to `server/discover`. If a client uses a revision that
+//! the server does not support, the server refuses with the list of supported revisions (`-32022`), and
+//! a Belay client tries again with one of them.
 //!
 //! # Extensions
 //!
-//! Both sides say which they speak, by an identifier with a prefix: [`Server::extension`] and
-//! [`ClientBuilder::extension`]. Requests of an extension are sent with [`Client::request_raw`].
+//! Both sides announce the extensions that they support, each by an identifier with a prefix:
+//! [`Server::extension`] and [`ClientBuilder::extension`]. Requests of an extension are sent with
+//! [`Client::request_raw`].
 //!
 //! [`Server::extension`]: crate::Server::extension
 //! [`ClientBuilder::extension`]: crate::ClientBuilder::extension
