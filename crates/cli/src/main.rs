@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The Model Context Protocol, in which no request is ever orphaned.
+/// Call, list and test Model Context Protocol (MCP) servers; no request is ever orphaned.
 #[derive(Parser)]
 #[command(name = "belay", version, arg_required_else_help = true)]
 struct Cli {

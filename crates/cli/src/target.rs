@@ -23,58 +23,58 @@ use crate::progress::Bar;
 use crate::questions::Questions;
 use crate::trace::Trace;
 
-/// How to reach the server, and how long to wait for it.
+/// The server, the connection to it, and the timeouts.
 #[derive(Args)]
 pub(crate) struct Target {
-    /// Give up after so many seconds without progress
+    /// Idle timeout in seconds; progress resets it
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     timeout: Duration,
-    /// Give up after so many seconds in all, the start of the server included
+    /// Total timeout in seconds, including the start of the server
     /// [default: 600; none for `listen`]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     max_time: Option<Duration>,
-    /// Give up if the server is not there after so many seconds
+    /// Connection timeout in seconds, including the handshake
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     connect_timeout: Duration,
-    /// Which era of the protocol to speak
+    /// Protocol era to use
     #[arg(long, value_enum, default_value_t = Era::Auto)]
     era: Era,
-    /// Send a header with every HTTP request
+    /// Add an HTTP request header; can be repeated
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
     headers: Vec<(String, String)>,
-    /// Trust servers that the certificates in this file vouch for, too (PEM)
+    /// Additional CA certificates (PEM)
     #[arg(long, value_name = "FILE", add = ArgValueCompleter::new(paths))]
     cacert: Option<PathBuf>,
-    /// Set an environment variable of the server
+    /// Set an environment variable for the server; can be repeated
     #[arg(short = 'e', long = "env", value_name = "KEY=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
-    /// Start the server in this folder
+    /// Working directory of the server
     #[arg(long, value_name = "FOLDER", add = ArgValueCompleter::new(paths))]
     cwd: Option<PathBuf>,
-    /// Look for the server in this file only
+    /// Read this configuration file only
     #[arg(long, value_name = "FILE", add = ArgValueCompleter::new(paths))]
     config: Option<PathBuf>,
-    /// Print JSON of the protocol's shape, and failures as one line of JSON
+    /// Print results as protocol JSON to stdout, and errors as one line of JSON to stderr
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show what goes over the wire, and what comes back
+    /// Print protocol messages to stderr: `>` sent, `<` received
     #[arg(short, long)]
     verbose: bool,
-    /// Write what goes over the wire into a file, a line of JSON for each frame
+    /// Write protocol messages to this file, one line of JSON for each message
     #[arg(long, value_name = "FILE", add = ArgValueCompleter::new(paths))]
     trace_file: Option<PathBuf>,
-    /// The command that starts the server
+    /// Command that starts the server
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Era {
-    /// The server decides
+    /// Negotiate with the server
     Auto,
-    /// 2025-11-25 and earlier
+    /// Protocol revision 2025-11-25 or earlier
     Legacy,
-    /// 2026-07-28
+    /// Protocol revision 2026-07-28
     Modern,
 }
 

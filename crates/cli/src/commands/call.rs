@@ -16,24 +16,25 @@ use crate::target::{Connected, Target, which_server};
 
 /// Call a tool and print its result.
 ///
-/// Ctrl-C, SIGTERM and SIGHUP cancel the call on the server; a second one kills.
+/// Ctrl-C, SIGTERM and SIGHUP cancel the call on the server. A second signal exits without waiting
+/// and kills a server that belay started.
 #[derive(Args)]
 #[command(
     override_usage = "belay call [OPTIONS] <SERVER> <TOOL> [ARGUMENT]...\n       belay call [OPTIONS] <TOOL> [ARGUMENT]... -- <COMMAND>...",
-    after_help = "Arguments:
-  key=value    typed by the tool's schema
-  key:=json    JSON as it is
-  key=@file    the text of a file
-  -            an object of all arguments, as JSON on stdin
+    after_help = "Tool arguments:
+  key=value    a value, converted to the type in the tool's schema
+  key:=json    a JSON value
+  key=@file    a value read from a file
+  -            arguments read from stdin, as a JSON object
 
 Examples:
   belay call echo text=hello -- belay serve
   belay call time get_current_time timezone=UTC     # a server from `belay servers`
-  belay call hang --max-time 1 -- belay serve       # exits with 6, and the server was told
+  belay call hang --max-time 1 -- belay serve       # exits with 6; cancels on the server
   echo '{\"text\":\"hi\"}' | belay call echo - -- belay serve"
 )]
 pub(crate) struct Call {
-    /// The server if its command is not after `--`, the tool, and its arguments
+    /// Server (unless its command follows `--`), tool and tool arguments
     #[arg(value_name = "WORD", add = ArgValueCompleter::new(completions::call_words))]
     pub(super) words: Vec<String>,
     #[command(flatten)]

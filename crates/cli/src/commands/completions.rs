@@ -18,17 +18,17 @@ use crate::{Cli, Command, config, output};
 /// Nobody waits longer than that for a key to do something.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Print what makes a shell complete the commands of this tool, the names of servers and, by asking
-/// the server, those of its tools.
+/// Generate shell completions.
 ///
-/// Only servers that you have called or listed before are asked: no key starts a command that a file
-/// of the current folder has chosen.
+/// They complete commands, options, the names of configured servers and the tools of a server. To
+/// complete tools, belay starts or connects to the server, but only if you have used that server
+/// before: pressing Tab never runs a command that is merely named in a configuration file.
 #[derive(Args)]
 #[command(after_help = "Examples:
   source <(belay completions bash)
   belay completions fish > ~/.config/fish/completions/belay.fish")]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell to generate completions for
     shell: Shell,
 }
 

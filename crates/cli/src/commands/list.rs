@@ -12,7 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::target::{Connected, Target};
 
-/// List the tools of a server, each with its arguments.
+/// List the tools of a server and their arguments.
 #[derive(Args)]
 #[command(
     override_usage = "belay list [OPTIONS] <SERVER>\n       belay list [OPTIONS] -- <COMMAND>...",
@@ -21,10 +21,10 @@ use crate::target::{Connected, Target};
   belay list --schema time             # a server from `belay servers`"
 )]
 pub(crate) struct List {
-    /// The name of a server, as `belay servers` lists them
+    /// URL of the server, or its name as listed by `belay servers`
     #[arg(add = ArgValueCompleter::new(completions::servers))]
     server: Option<String>,
-    /// Show the schema of each tool's arguments, and of its result
+    /// Show the input and output schema of each tool
     #[arg(long)]
     schema: bool,
     #[command(flatten)]

@@ -13,10 +13,11 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::target::{Connected, Target, which_server};
 
-/// Print what changes on a server, a line for each change, until Ctrl-C.
+/// Print change notifications of a server, one per line, until Ctrl-C.
 ///
-/// Without URIs or options, changes of all lists. If the connection is lost and comes back, that is
-/// told as a line, too: something may have changed meanwhile. With `--max-time` it ends then.
+/// Without URIs or options, listens to the lists of tools, prompts and resources. A reconnection is
+/// printed as well, because notifications may have been missed. `--max-time` limits how long to
+/// listen.
 #[derive(Args)]
 #[command(
     override_usage = "belay listen [OPTIONS] <SERVER> [URI]...\n       belay listen [OPTIONS] [URI]... -- <COMMAND>...",
@@ -25,19 +26,19 @@ use crate::target::{Connected, Target, which_server};
   belay listen http://127.0.0.1:8000/mcp demo://hello --count 1"
 )]
 pub(crate) struct Listen {
-    /// The server if its command is not after `--`, and resources by their URIs
+    /// Server (unless its command follows `--`) and URIs of resources
     #[arg(value_name = "WORD", add = ArgValueCompleter::new(completions::servers))]
     words: Vec<String>,
-    /// The list of tools
+    /// Listen to changes of the tool list
     #[arg(long)]
     tools: bool,
-    /// The list of prompts
+    /// Listen to changes of the prompt list
     #[arg(long)]
     prompts: bool,
-    /// The list of resources
+    /// Listen to changes of the resource list
     #[arg(long)]
     resources: bool,
-    /// End after so many changes
+    /// Exit after this number of changes
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     #[command(flatten)]

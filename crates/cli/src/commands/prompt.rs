@@ -12,16 +12,16 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::target::{Connected, Target, which_server};
 
-/// Fill in a prompt and print it, or list the prompts there are.
+/// Get a prompt with its arguments filled in, or list the prompts.
 #[derive(Args)]
 #[command(
     override_usage = "belay prompt [OPTIONS] <SERVER> [PROMPT] [KEY=VALUE]...\n       belay prompt [OPTIONS] [PROMPT] [KEY=VALUE]... -- <COMMAND>...",
     after_help = "Examples:
-  belay prompt -- belay serve                        # the prompts there are
+  belay prompt -- belay serve                        # list the prompts
   belay prompt greet name=Ada -- belay serve"
 )]
 pub(crate) struct Prompt {
-    /// The server if its command is not after `--`, the prompt, and what is filled in
+    /// Server (unless its command follows `--`), prompt and prompt arguments
     #[arg(value_name = "WORD", add = ArgValueCompleter::new(completions::servers))]
     words: Vec<String>,
     #[command(flatten)]

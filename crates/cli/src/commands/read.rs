@@ -13,19 +13,20 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::target::{Connected, Target, which_server};
 
-/// Read a resource, or list what can be read.
+/// Read a resource, or list the resources and resource templates.
 ///
-/// Text is printed as it is, and so are bytes, unless they would go to a terminal.
+/// Text and binary contents are written to stdout unchanged. Binary contents are not written to a
+/// terminal.
 #[derive(Args)]
 #[command(
     override_usage = "belay read [OPTIONS] <SERVER> [URI]\n       belay read [OPTIONS] [URI] -- <COMMAND>...",
     after_help = "Examples:
-  belay read -- belay serve                          # what can be read
+  belay read -- belay serve                          # list the resources
   belay read demo://hello -- belay serve
   belay read https://example.com/mcp file:///logo.png > logo.png"
 )]
 pub(crate) struct Read {
-    /// The server if its command is not after `--`, and the URI
+    /// Server (unless its command follows `--`) and URI of the resource
     #[arg(value_name = "WORD", add = ArgValueCompleter::new(completions::servers))]
     words: Vec<String>,
     #[command(flatten)]

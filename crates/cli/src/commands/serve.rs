@@ -15,33 +15,34 @@ use crate::exit::{self, Code};
 use crate::output;
 use crate::warnings;
 
-/// Serve the demo server on stdin and stdout, or on HTTP, until the input ends or SIGTERM comes.
+/// Run the demo server on stdio or HTTP, until stdin is closed or SIGTERM.
 ///
-/// Its tools show the contract: echo, count, hang, active, rollback, block, panic, ask, ledger.
+/// Its tools show how requests end: echo, count, hang, active, rollback, block, panic, ask, once,
+/// idempotent, touch, ledger.
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Serve on HTTP at this address, both eras on one URL: http://ADDR/mcp.
+    /// Serve over HTTP at this address, `host:port`; the URL is http://ADDR/mcp for both eras
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
-    /// Serve the transport of 2024-11-05, too: http://ADDR/sse.
+    /// Also serve the HTTP+SSE transport of 2024-11-05 at http://ADDR/sse
     #[arg(long, requires = "http")]
     sse: bool,
-    /// Answer to this name, `host` or `host:port`. Without any: to localhost.
+    /// Accept this `Host`, as `host` or `host:port` [default: localhost only]
     #[arg(long, value_name = "HOST", requires = "http")]
     allow_host: Vec<String>,
-    /// Let pages of this origin speak to it.
+    /// Allow this `Origin`
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
-    /// How long a legacy client has to come back for a broken stream, before that cancels its request
+    /// Time in which a legacy client can resume a dropped stream before its request is cancelled
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::target::seconds)]
     resume_window: Duration,
-    /// How many bytes clients can make it keep in all, such as 512K, 64M or 1G; 256M by default.
+    /// Memory limit for data kept for all clients, such as 512K, 64M or 1G [default: 256M]
     #[arg(long, value_name = "BYTES", requires = "http", value_parser = bytes)]
     kept_bytes: Option<usize>,
-    /// Serve HTTPS with this certificate, and those that vouch for it after it (PEM).
+    /// Serve HTTPS with this certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires_all = ["http", "tls_key"], add = ArgValueCompleter::new(paths))]
     tls_cert: Option<PathBuf>,
-    /// The key of the certificate (PEM).
+    /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", add = ArgValueCompleter::new(paths))]
     tls_key: Option<PathBuf>,
 }

@@ -11,16 +11,17 @@ use crate::config::{self, How, Server};
 use crate::exit::{self, Code};
 use crate::output;
 
-/// List the servers that hosts have in their files, nearest file first.
+/// List servers configured in Claude, VS Code, Cursor, …
 ///
-/// Files are those of Claude Desktop, Claude Code, VS Code, Cursor, Gemini and Codex, in this folder,
-/// in those above it and in your home folder. They are only read.
+/// Reads the configuration files of Claude Desktop, Claude Code, VS Code, Cursor, Gemini and Codex
+/// in this folder, its parent folders and your home folder, nearest file first. It changes none of
+/// them.
 #[derive(Args)]
 #[command(after_help = "Examples:
   belay servers
   belay servers --config .vscode/mcp.json")]
 pub(crate) struct Servers {
-    /// Look into this file only
+    /// Read this configuration file only
     #[arg(long, value_name = "FILE", add = ArgValueCompleter::new(paths))]
     config: Option<PathBuf>,
     /// Print JSON

@@ -16,9 +16,9 @@ use stage::Wire;
 
 /// Show what happens to requests when things go wrong.
 ///
-/// Four public reports on another SDK describe how requests get lost. Each is played here with real
-/// child processes and real sockets, on every transport, in both eras of the protocol. Exits with 0
-/// only if all is as promised.
+/// Replays four bug reports of the Python SDK against Belay with real child processes and sockets,
+/// on every transport and in both eras of the protocol. Exits with 0 if every check passes, and
+/// with 7 if one fails.
 #[derive(Args)]
 pub(crate) struct Demo {}
 
