@@ -15,7 +15,7 @@ pub(crate) fn parse(tool: &Tool, typed: &[String]) -> Result<Map<String, Value>,
         }
         let (key, value) = pair(tool, word)?;
         if arguments.insert(key.clone(), value).is_some() {
-            return Err(format!("{key:?} is given twice"));
+            return Err(format!("the argument {key:?} is given twice"));
         }
     }
     let required = tool.input_schema.get("required").and_then(Value::as_array);
@@ -33,8 +33,8 @@ pub(crate) fn parse(tool: &Tool, typed: &[String]) -> Result<Map<String, Value>,
 /// An object of arguments on stdin.
 fn from_stdin() -> Result<Map<String, Value>, String> {
     let text = std::io::read_to_string(std::io::stdin())
-        .map_err(|error| format!("stdin cannot be read: {error}"))?;
-    serde_json::from_str(&text).map_err(|error| format!("stdin is no JSON object: {error}"))
+        .map_err(|error| format!("cannot read stdin: {error}"))?;
+    serde_json::from_str(&text).map_err(|error| format!("stdin is not a JSON object: {error}"))
 }
 
 fn pair(tool: &Tool, word: &str) -> Result<(String, Value), String> {
@@ -42,16 +42,13 @@ fn pair(tool: &Tool, word: &str) -> Result<(String, Value), String> {
         && !key.contains('=')
     {
         let value = serde_json::from_str(json).map_err(|error| {
-            format!(
-                "{}:= wants JSON, and {json:?} is none: {error}",
-                escaped(key)
-            )
+            format!("argument {key:?}: expected JSON after `:=`, not {json:?}: {error}")
         })?;
         return Ok((key.to_owned(), value));
     }
     let Some((key, text)) = word.split_once('=') else {
         return Err(format!(
-            "{word:?} is no argument; write key=value or key:=json: {}",
+            "{word:?} is not an argument; write key=value or key:=json: {}",
             signature(tool)
         ));
     };
@@ -69,9 +66,9 @@ fn pair(tool: &Tool, word: &str) -> Result<(String, Value), String> {
     let value = match kind(schema) {
         "string" | "any" => Value::from(text),
         kind => {
-            let (shown, wanted) = (escaped(key), escaped(kind));
+            let expected = escaped(kind);
             serde_json::from_str(text)
-                .map_err(|_| format!("{shown} wants {wanted}, not {text:?}"))?
+                .map_err(|_| format!("argument {key:?}: expected {expected}, not {text:?}"))?
         }
     };
     Ok((key.to_owned(), value))
@@ -206,14 +203,17 @@ mod tests {
     fn mistakes_are_told_with_the_signature() {
         for (words, expected) in [
             (&["count=1"][..], "the argument \"text\" is missing: say("),
-            (&["text"], "\"text\" is no argument"),
+            (&["text"], "\"text\" is not an argument"),
             (&["txt=a"], "there is no argument \"txt\": say("),
             (
                 &["text=a", "count=many"],
-                "count wants integer, not \"many\"",
+                "argument \"count\": expected integer, not \"many\"",
             ),
-            (&["text=a", "text=b"], "\"text\" is given twice"),
-            (&["text:=x"], "text:= wants JSON"),
+            (
+                &["text=a", "text=b"],
+                "the argument \"text\" is given twice",
+            ),
+            (&["text:=x"], "argument \"text\": expected JSON"),
         ] {
             let problem = parsed(words).unwrap_err();
             assert!(problem.starts_with(expected), "{problem}");

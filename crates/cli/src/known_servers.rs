@@ -77,7 +77,7 @@ impl KnownServers {
             return Ok(());
         }
         if fs::symlink_metadata(&self.0).is_ok() && !is_ours(&self.0) {
-            return Err(io::Error::other("it belongs to somebody else"));
+            return Err(io::Error::other("the file belongs to another user"));
         }
         known.retain(|other| other != digest);
         known.push(digest.clone());

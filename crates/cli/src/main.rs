@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            output::tell(&format!("belay: no runtime can be had: {error}"));
+            output::tell(&format!("belay: cannot start the async runtime: {error}"));
             return exit::USAGE.into();
         }
     };

@@ -52,7 +52,7 @@ fn written(write: impl FnOnce(&mut io::StdoutLock<'_>) -> io::Result<()>) -> Res
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => exit::OK,
         _ => {
-            tell(&format!("belay: stdout: {error}"));
+            tell(&format!("belay: cannot write to stdout: {error}"));
             exit::USAGE
         }
     })

@@ -48,7 +48,7 @@ impl fmt::Display for Doubt {
         };
         write!(
             f,
-            "{what}; make it yours alone: chmod go-w {}",
+            "{what}; remove their write permission: chmod go-w {}",
             quoted(path)
         )
     }

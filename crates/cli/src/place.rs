@@ -138,7 +138,7 @@ fn unknown(name: &str, found: &config::Found) -> String {
     let names = found.servers.iter().map(|server| server.name.as_str());
     match nearest(name, names) {
         Some(nearest) => told.push_str(&format!("; did you mean {nearest:?}?")),
-        None => told.push_str("; `belay servers` lists them, and a command goes after `--`"),
+        None => told.push_str("; `belay servers` lists the servers, and a command goes after `--`"),
     }
     for problem in &found.problems {
         told.push_str(&format!("\n  {problem}"));
@@ -159,7 +159,7 @@ fn check_headers(
         .map(|(name, value)| match is_header(&name, &value) {
             true => Ok((name, value)),
             false => Err(format!(
-                "the header {name:?} has a name or value that cannot be sent"
+                "the name or the value of the header {name:?} is not valid in HTTP"
             )),
         });
     headers.collect()

@@ -155,7 +155,7 @@ impl Target {
             Ok(Ok(client)) => return Ok(client),
             Ok(Err(error)) => output::fail_to("connect", &error, self.json),
             Err(_) => {
-                let what = "the server did not say hello";
+                let what = "no answer to the handshake";
                 output::out_of_time(patience, what, self.json)
             }
         };
@@ -238,11 +238,11 @@ impl Target {
         let Place::Command { command, .. } = &mut place else {
             return match self.environment.is_empty() && self.cwd.is_none() {
                 true => Ok(place),
-                false => Err("-e and --cwd are for servers that are started, not for URLs".into()),
+                false => Err("-e and --cwd apply to a command, not to a URL".into()),
             };
         };
         if !self.headers.is_empty() {
-            return Err("-H is for servers with a URL, not for commands".into());
+            return Err("-H applies to a URL, not to a command".into());
         }
         command.envs(self.environment.iter().map(|(key, value)| (key, value)));
         if let Some(folder) = &self.cwd {
@@ -254,7 +254,7 @@ impl Target {
 
 /// What to write if there is no server.
 pub(crate) fn which_server() -> &'static str {
-    "which server? Write its command after `--`, or first its URL, or a name that `belay servers` lists"
+    "no server given: write its URL or a name from `belay servers` first, or its command after `--`"
 }
 
 impl Connected<'_> {
@@ -321,7 +321,7 @@ fn header(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once(':').ok_or("expected NAME: VALUE")?;
     let (name, value) = (pair.0.trim(), pair.1.trim());
     if !is_header(name, value) {
-        return Err("that cannot stand in a header".into());
+        return Err("not a valid HTTP header".into());
     }
     Ok((name.to_owned(), value.to_owned()))
 }

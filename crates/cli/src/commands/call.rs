@@ -60,7 +60,7 @@ impl Call {
     fn split(&self) -> Result<(Option<&str>, &str, &[String]), String> {
         match (self.target.has_command(), self.words.as_slice()) {
             (true, [tool, arguments @ ..]) => Ok((None, tool, arguments)),
-            (true, []) => Err("which tool? `belay list` shows them".into()),
+            (true, []) => Err("no tool given; `belay list` lists the tools".into()),
             (false, [server, tool, arguments @ ..]) => Ok((Some(server), tool, arguments)),
             (false, _) => Err(which_server().into()),
         }
@@ -86,7 +86,7 @@ impl Call {
             let names = tools.iter().map(|tool| tool.name.as_str());
             let problem = match arguments::nearest(name, names) {
                 Some(nearest) => format!("there is no tool {name:?}; did you mean {nearest:?}?"),
-                None => format!("there is no tool {name:?}; `belay list` shows them"),
+                None => format!("there is no tool {name:?}; `belay list` lists the tools"),
             };
             return output::usage(&problem, json);
         };
@@ -122,7 +122,7 @@ impl Call {
         if json && server.nobody_to_ask() {
             output::end(
                 "input_required",
-                "the server asks, and nobody is there to answer",
+                "the server asks for input; run without --json in a terminal to answer",
                 true,
             );
             return exit::INPUT_REQUIRED;
@@ -131,8 +131,8 @@ impl Call {
             // What is left of the time says little; what was given says more.
             Err(error) if error.clock() == Some(Clock::Total) && !json => {
                 let what = match error.safe_to_retry() {
-                    true => "it was never sent",
-                    false => "the server was told",
+                    true => "the request was never sent",
+                    false => "the server was told to cancel",
                 };
                 output::out_of_time(self.target.max_time(), what, json)
             }

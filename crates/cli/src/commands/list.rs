@@ -36,7 +36,7 @@ impl List {
         let json = self.target.json;
         let name = match (&self.server, self.target.has_command()) {
             (Some(name), true) => {
-                let problem = format!("two servers: {name:?}, and the command after `--`");
+                let problem = format!("two servers given: {name:?} and the command after `--`");
                 return output::usage(&problem, json);
             }
             (name, _) => name.as_deref(),

@@ -86,8 +86,9 @@ impl Listen {
         match (timeout(server.time_left(), listening).await, self.count) {
             (Ok(code), _) => code,
             (Err(_), None) => exit::OK,
-            (Err(_), Some(_)) => {
-                output::out_of_time(given, "there were fewer changes", self.target.json)
+            (Err(_), Some(count)) => {
+                let what = format!("fewer changes than --count {count}");
+                output::out_of_time(given, &what, self.target.json)
             }
         }
     }
@@ -100,7 +101,10 @@ impl Listen {
             Err(error) => return output::fail(&error, json),
         };
         for missing in missing(&wanted, &changes.agreed()) {
-            output::note(&format!("this server does not tell of {missing}"), json);
+            output::note(
+                &format!("the server sends no notifications for {missing}"),
+                json,
+            );
         }
         let mut left = self.count;
         while left != Some(0) {
@@ -120,7 +124,7 @@ impl Listen {
             None => exit::OK,
             Some(SubscriptionEnd::Failed(error)) => output::fail(error, json),
             Some(_) => {
-                output::note("the server has ended it", json);
+                output::note("the server ended the subscription", json);
                 exit::OK
             }
         }
@@ -151,7 +155,7 @@ fn missing(wanted: &SubscriptionFilter, agreed: &SubscriptionFilter) -> Vec<&'st
         .filter(|(wanted, agreed, _)| wanted != agreed);
     let mut missing: Vec<&'static str> = lists.map(|(_, _, what)| what).collect();
     if wanted.uris().len() > agreed.uris().len() {
-        missing.push("all of these resources");
+        missing.push("some of these resources");
     }
     missing
 }
@@ -162,9 +166,9 @@ fn as_text(change: &Change) -> String {
         Change::Prompts => "prompts".into(),
         Change::Resources => "resources".into(),
         Change::Updated { uri } => format!("updated {}", output::escaped(uri)),
-        Change::Lagged { missed } => format!("lagged: {missed} changes were not kept"),
-        Change::Restored => "restored: the connection was lost for a while".into(),
-        _ => "something".into(),
+        Change::Lagged { missed } => format!("lagged: {missed} changes were dropped"),
+        Change::Restored => "restored: the connection was lost, changes may be missing".into(),
+        _ => "unknown".into(),
     }
 }
 

@@ -62,7 +62,9 @@ impl Prompt {
             let names = prompts.iter().map(|prompt| prompt.name.as_str());
             let problem = match nearest(name, names) {
                 Some(nearest) => format!("there is no prompt {name:?}; did you mean {nearest:?}?"),
-                None => format!("there is no prompt {name:?}; without a name they are listed"),
+                None => {
+                    format!("there is no prompt {name:?}; leave out the name to list the prompts")
+                }
             };
             return output::usage(&problem, json);
         };
@@ -112,14 +114,14 @@ fn filled_in(prompt: &Description, words: &[String]) -> Result<Vec<(String, Stri
     let mut filled: Vec<(String, String)> = Vec::new();
     for word in words {
         let Some((name, value)) = word.split_once('=') else {
-            return Err(format!("{word:?} is no argument; write `key=value`"));
+            return Err(format!("{word:?} is not an argument; write `key=value`"));
         };
         if !known().any(|argument| argument.name == name) {
             let signature = signature(prompt);
             return Err(format!("there is no argument {name:?}: {signature}"));
         }
         if filled.iter().any(|(known, _)| known == name) {
-            return Err(format!("{name:?} is given twice"));
+            return Err(format!("the argument {name:?} is given twice"));
         }
         filled.push((name.to_owned(), value.to_owned()));
     }

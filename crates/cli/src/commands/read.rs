@@ -55,7 +55,7 @@ impl Read {
             (false, [server]) => Ok((Some(server), None)),
             (false, [server, uri]) => Ok((Some(server), Some(uri))),
             (false, []) => Err(which_server().into()),
-            _ => Err("one URI at a time".into()),
+            _ => Err("only one URI can be read at a time".into()),
         }
     }
 
@@ -129,14 +129,15 @@ async fn show(result: ReadResourceResult) -> Code {
             None => {
                 let Some(bytes) = contents.to_bytes() else {
                     let uri = output::escaped(&contents.uri);
-                    let problem = format!("{uri} holds neither text nor base64");
+                    let problem =
+                        format!("the contents of {uri} are neither text nor valid base64");
                     output::end("violated", &problem, false);
                     return exit::REFUSED;
                 };
                 if on_terminal {
-                    let kind = contents.mime_type.as_deref().unwrap_or("no text");
+                    let kind = contents.mime_type.as_deref().unwrap_or("binary data");
                     let problem = format!(
-                        "{} is {} bytes of {}; write them to a file with `>`",
+                        "{} is {} bytes of {}; redirect the output to a file with `>`",
                         output::escaped(&contents.uri),
                         bytes.len(),
                         output::escaped(kind)

@@ -59,7 +59,7 @@ impl Serve {
             Err(error) => {
                 let what = match &self.http {
                     Some(address) => format!("cannot serve at {address}"),
-                    None => "stdin and stdout cannot be taken".to_owned(),
+                    None => "cannot use stdin and stdout".to_owned(),
                 };
                 output::tell(&format!("belay serve: {what}: {error}"));
                 exit::LOST

@@ -36,7 +36,7 @@ impl Servers {
             output::end("usage", &problem.to_string(), self.json);
         }
         if found.servers.is_empty() && found.problems.is_empty() && !self.json {
-            output::tell("belay: no servers were found");
+            output::tell("belay: no configured servers found; see `belay servers --help`");
         }
         let printed = match self.json {
             true => {
@@ -60,7 +60,7 @@ impl Servers {
 
 fn line(server: &Server, hidden: bool) -> String {
     let note = match (&server.doubt, hidden) {
-        (_, true) => "  (a nearer file has this name)".to_owned(),
+        (_, true) => "  (hidden by the same name in a nearer file)".to_owned(),
         (Some(doubt), false) => format!("  ({doubt})"),
         (None, false) => String::new(),
     };

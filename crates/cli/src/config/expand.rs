@@ -18,14 +18,14 @@ fn expand_within(depth: usize, text: &str, variable: Variable<'_>) -> Result<Str
     while let Some(start) = rest.find("${") {
         if depth == 0 {
             return Err(format!(
-                "more than {DEPTH} variables stand in one another; write fewer defaults"
+                "variables are nested more than {DEPTH} deep; use fewer nested defaults"
             ));
         }
         expanded.push_str(&rest[..start]);
         let inside = &rest[start + 2..];
         // It looks at each byte once for each level, and there are few levels.
         let Some(end) = closing(inside) else {
-            return Err("`${` without its `}`".into());
+            return Err("`${` without a closing `}`".into());
         };
         expanded.push_str(&value(depth, &inside[..end], variable)?);
         rest = &inside[end + 1..];
@@ -51,7 +51,7 @@ fn closing(text: &str) -> Option<usize> {
 fn value(depth: usize, inside: &str, variable: Variable<'_>) -> Result<String, String> {
     if let Some(input) = inside.strip_prefix("input:") {
         return Err(format!(
-            "`${{input:{input}}}` is asked for by the editor; set an environment variable and write `${{env:…}}`"
+            "`${{input:{input}}}` works only in the editor; set an environment variable and write `${{env:…}}`"
         ));
     }
     let inside = inside.strip_prefix("env:").unwrap_or(inside);
@@ -103,8 +103,8 @@ mod tests {
                 "${NONE}",
                 "NONE is not set; set it, or write `${NONE:-default}`",
             ),
-            ("${HOME", "without its `}`"),
-            ("${input:key}", "is asked for by the editor"),
+            ("${HOME", "without a closing `}`"),
+            ("${input:key}", "works only in the editor"),
         ] {
             let problem = expanded(text).unwrap_err();
             assert!(problem.contains(expected), "{problem}");
@@ -119,10 +119,10 @@ mod tests {
         }
         let open = "${NONE:-".repeat(100_000);
         for (text, expected) in [
-            (nested(33), "more than 32 variables"),
-            (nested(100_000), "more than 32 variables"),
-            (open.clone(), "without its `}`"),
-            (open + "}", "without its `}`"),
+            (nested(33), "nested more than 32 deep"),
+            (nested(100_000), "nested more than 32 deep"),
+            (open.clone(), "without a closing `}`"),
+            (open + "}", "without a closing `}`"),
         ] {
             let problem = expanded(&text).unwrap_err();
             assert!(problem.contains(expected), "{problem}");

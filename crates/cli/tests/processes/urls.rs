@@ -98,17 +98,17 @@ async fn what_goes_wrong_is_told_with_what_to_do() {
             4,
             "as a header",
         ),
-        (vec!["list", &page, "-e", "A=b"], 1, "not for URLs"),
+        (vec!["list", &page, "-e", "A=b"], 1, "not to a URL"),
         (
             vec!["list", "-H", "A: b", "--", BELAY, "serve"],
             1,
-            "not for commands",
+            "not to a command",
         ),
         (vec!["list", &page, "-H", "nonsense"], 1, "NAME: VALUE"),
         (
             vec!["list", &page, "-H", "A b: c"],
             1,
-            "cannot stand in a header",
+            "not a valid HTTP header",
         ),
         (
             vec!["list", &page, "--cacert", "/no/such/file"],
@@ -244,7 +244,7 @@ async fn what_changes_is_told_line_by_line() {
     let waiting = ["listen", &url, "--max-time", "0.5", "--count", "1"];
     let (code, _, err) = belay(&waiting).await;
     assert_eq!(code, 6);
-    assert!(err.contains("there were fewer changes"), "{err}");
+    assert!(err.contains("fewer changes than --count 1"), "{err}");
     // Programs get to read JSON, whatever is told.
     let mute = r#"read asked; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"mute","version":"1"}}}'; cat > /dev/null"#;
     let words = ["listen", "--count", "0", "--json", "--era", "legacy"];
@@ -254,6 +254,11 @@ async fn what_changes_is_told_line_by_line() {
     assert!(!err.is_empty());
     for line in err.lines() {
         let note: serde_json::Value = serde_json::from_str(line).unwrap();
-        assert!(note["note"].as_str().unwrap().contains("does not tell of"));
+        assert!(
+            note["note"]
+                .as_str()
+                .unwrap()
+                .contains("sends no notifications for")
+        );
     }
 }
