@@ -9,7 +9,7 @@ pub(crate) fn hint(schema: &Value, required: bool) -> String {
     let options = options(schema);
     match schema["type"].as_str() {
         Some("array") if !options.is_empty() => {
-            hints.push(format!("some of {}, with commas", listed(&options)));
+            hints.push(format!("any of {}, separated by commas", listed(&options)));
         }
         _ if !options.is_empty() => hints.push(listed(&options)),
         Some("boolean") => hints.push("y or n".to_owned()),
@@ -18,7 +18,7 @@ pub(crate) fn hint(schema: &Value, required: bool) -> String {
     }
     match &schema["default"] {
         Value::Null if required => {}
-        Value::Null => hints.push("may be left out".to_owned()),
+        Value::Null => hints.push("optional".to_owned()),
         default => hints.push(format!("default {default}")),
     }
     match hints.is_empty() {
@@ -70,7 +70,7 @@ fn listed(options: &[Choice<'_>]) -> String {
 pub(crate) fn read(text: &str, schema: &Value, required: bool) -> Result<Value, String> {
     if text.is_empty() {
         return match (&schema["default"], required) {
-            (Value::Null, true) => Err("this one is needed; Ctrl-D declines".into()),
+            (Value::Null, true) => Err("required; Ctrl-D declines".into()),
             (default, _) => Ok(default.clone()),
         };
     }
@@ -78,7 +78,7 @@ pub(crate) fn read(text: &str, schema: &Value, required: bool) -> Result<Value, 
     let options = options(schema);
     let one = |text: &str| match options.iter().any(|choice| choice.value == text) {
         true => Ok(Value::from(text)),
-        false => Err(format!("one of {}", listed(&options))),
+        false => Err(format!("expected one of {}", listed(&options))),
     };
     let value = match kind {
         "array" if !options.is_empty() => {
@@ -103,7 +103,11 @@ pub(crate) fn read(text: &str, schema: &Value, required: bool) -> Result<Value, 
         "array" => Some(text.split(',').map(str::trim).map(Value::from).collect()),
         _ => Some(text.into()),
     };
-    let value = value.ok_or_else(|| format!("that is no {kind}"))?;
+    let value = value.ok_or_else(|| match kind {
+        "boolean" => "expected y or n",
+        "integer" => "expected an integer",
+        _ => "expected a number",
+    })?;
     // The server would find out as well, and would have to ask again.
     match Schema::compile(schema).map(|schema| schema.check(&value)) {
         Ok(Err(unfit)) if !unfit.is_undecided() => Err(unfit.to_string()),
@@ -132,26 +136,26 @@ mod tests {
             json!({ "type": "array", "items": { "anyOf": [{ "const": "s", "title": "Small" }] } });
         for (text, schema, required, expected) in [
             ("7", &number, true, Ok(json!(7))),
-            ("x", &number, true, Err("that is no integer")),
+            ("x", &number, true, Err("expected an integer")),
             ("10", &number, true, Err("10 is more than 9")),
-            (
-                "",
-                &number,
-                true,
-                Err("this one is needed; Ctrl-D declines"),
-            ),
+            ("", &number, true, Err("required; Ctrl-D declines")),
             ("", &number, false, Ok(Value::Null)),
             ("", &flag, true, Ok(json!(true))),
             ("no", &flag, true, Ok(json!(false))),
-            ("maybe", &flag, true, Err("that is no boolean")),
+            ("maybe", &flag, true, Err("expected y or n")),
             ("red", &colour, true, Ok(json!("red"))),
-            ("green", &colour, true, Err("one of red, blue")),
+            ("green", &colour, true, Err("expected one of red, blue")),
             ("s", &size, true, Ok(json!("s"))),
-            ("m", &size, true, Err("one of s = Small")),
+            ("m", &size, true, Err("expected one of s = Small")),
             ("a", &old, true, Ok(json!("a"))),
             ("red", &some, true, Ok(json!(["red"]))),
             ("red, blue,", &some, true, Ok(json!(["red", "blue"]))),
-            ("red, pink", &some, true, Err("one of red, blue, green")),
+            (
+                "red, pink",
+                &some,
+                true,
+                Err("expected one of red, blue, green"),
+            ),
             (
                 "red, blue, green",
                 &some,
@@ -163,7 +167,7 @@ mod tests {
                 "nan",
                 &json!({ "type": "number" }),
                 true,
-                Err("that is no number"),
+                Err("expected a number"),
             ),
             ("anything", &json!({}), true, Ok(json!("anything"))),
         ] {
@@ -171,13 +175,16 @@ mod tests {
             assert_eq!(read, expected.map_err(str::to_owned), "{text:?}");
         }
         assert_eq!(hint(&flag, true), " (y or n; default true)");
-        assert_eq!(hint(&colour, false), " (red, blue; may be left out)");
+        assert_eq!(hint(&colour, false), " (red, blue; optional)");
         assert_eq!(hint(&old, true), " (a = Alpha)");
         assert_eq!(
             hint(&some, true),
-            " (some of red, blue, green, with commas)"
+            " (any of red, blue, green, separated by commas)"
         );
-        assert_eq!(hint(&titled, true), " (some of s = Small, with commas)");
+        assert_eq!(
+            hint(&titled, true),
+            " (any of s = Small, separated by commas)"
+        );
         assert_eq!(hint(&json!({ "type": "string" }), true), "");
     }
 }

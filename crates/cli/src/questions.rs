@@ -70,7 +70,7 @@ impl Questions {
         self.nobody.store(true, Ordering::SeqCst);
         if !self.json {
             tell(&format!(
-                "belay: the server asks, and there is no terminal to answer at: {}",
+                "belay: the server asks for input, but stdin or stderr is not a terminal: {}",
                 escaped(message)
             ));
         }
@@ -90,7 +90,10 @@ impl Questions {
             tell(&format!("  {line}"));
         }
         let yes = json!({ "type": "boolean" });
-        match lines.field("Visit it, and go on", &yes, true).await {
+        match lines
+            .field("Accept, and open this URL yourself", &yes, true)
+            .await
+        {
             Some(Value::Bool(true)) => ElicitResult::consent(),
             Some(_) => ElicitResult::decline(),
             None => ElicitResult::cancel(),
@@ -116,7 +119,11 @@ impl Questions {
             // Nothing leaves before somebody has seen it.
             tell(&format!("To {}: {}", escaped(&self.who), json!(content)));
             let choices = json!({ "type": "string", "enum": ["send", "change", "decline"] });
-            match lines.field("Send it", &choices, true).await.as_ref() {
+            match lines
+                .field("Send this answer", &choices, true)
+                .await
+                .as_ref()
+            {
                 Some(choice) if choice == "send" => return ElicitResult::accept(content),
                 Some(choice) if choice == "change" => {}
                 _ => return ElicitResult::decline(),
@@ -199,16 +206,16 @@ fn address(url: &str) -> Vec<String> {
         .find_map(|scheme| url.strip_prefix(scheme))
         .and_then(|rest| rest.split(['/', '?', '#', '\\']).next());
     let Some(authority) = authority else {
-        lines.push("This is not the address of a web page.".into());
+        lines.push("This is not an http or https URL.".into());
         return lines;
     };
     let host = authority.rsplit('@').next().unwrap_or_default();
-    lines.push(format!("It leads to {}.", ascii(host)));
+    lines.push(format!("Its host is {}.", ascii(host)));
     if authority.contains('@') {
-        lines.push("What stands before the @ is not where it leads to.".into());
+        lines.push("The text before the @ is not the host.".into());
     }
     if host.contains("xn--") || !host.is_ascii() {
-        lines.push("That name has letters that may look like others.".into());
+        lines.push("The host name has characters that can look like other characters.".into());
     }
     lines
 }
@@ -238,21 +245,21 @@ mod tests {
     #[test]
     fn addresses_cannot_pretend() {
         for (url, said) in [
-            ("https://example.com/a?b=c", "It leads to example.com."),
-            ("https://bank.example@evil.test/", "It leads to evil.test."),
-            ("https://bank.example@evil.test/", "before the @"),
+            ("https://example.com/a?b=c", "Its host is example.com."),
+            ("https://bank.example@evil.test/", "Its host is evil.test."),
+            ("https://bank.example@evil.test/", "text before the @"),
             (
                 "https://evil.test\\@bank.example/",
-                "It leads to evil.test.",
+                "Its host is evil.test.",
             ),
-            ("https://xn--bnk-6na.example/", "look like others"),
-            ("https://b\u{430}nk.example/", "look like others"),
+            ("https://xn--bnk-6na.example/", "look like other"),
+            ("https://b\u{430}nk.example/", "look like other"),
             (
                 "https://b\u{430}nk.example/",
                 "https://b\\u{430}nk.example/",
             ),
             ("https://a.test/\u{202e}moc.elpmaxe", "\\u{202e}"),
-            ("javascript:alert(1)", "not the address of a web page"),
+            ("javascript:alert(1)", "not an http or https URL"),
         ] {
             let lines = address(url).join("\n");
             assert!(lines.contains(said), "{url}: {lines}");

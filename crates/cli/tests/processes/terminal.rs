@@ -97,14 +97,16 @@ async fn progress_is_a_bar_that_goes_away() {
 async fn a_form_is_filled_in_at_the_prompt() {
     let call = "$BELAY call --era legacy ask question=Why -- $BELAY serve";
     let mut terminal = Terminal::start(call);
-    terminal.until("answer (may be left out): ").await;
+    terminal.until("answer (optional): ").await;
     // Nothing is sent before it was seen, and it can be changed.
     terminal.type_in("why not\n").await;
     terminal.until(r#"{"answer":"why not"}"#).await;
     terminal.type_in("change\n").await;
-    terminal.until("answer (may be left out): ").await;
+    terminal.until("answer (optional): ").await;
     terminal.type_in("because\n").await;
-    terminal.until("Send it (send, change, decline): ").await;
+    terminal
+        .until("Send this answer (send, change, decline): ")
+        .await;
     terminal.type_in("send\n").await;
     let (code, shown) = terminal.ended().await;
     assert_eq!(code, Some(0), "{shown:?}");
@@ -115,7 +117,7 @@ async fn a_form_is_filled_in_at_the_prompt() {
 
     // Ctrl-D declines.
     let mut terminal = Terminal::start(call);
-    terminal.until("answer (may be left out): ").await;
+    terminal.until("answer (optional): ").await;
     terminal.type_in("\x04").await;
     let (_, shown) = terminal.ended().await;
     assert!(shown.contains("decline"), "{shown:?}");
@@ -141,7 +143,7 @@ async fn a_form_without_a_terminal_is_refused_and_told() {
     assert_eq!(output.status.code(), Some(9));
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(
-        told.contains("there is no terminal to answer at: Why"),
+        told.contains("stdin or stderr is not a terminal: Why"),
         "{told}"
     );
 }
