@@ -82,7 +82,7 @@ impl Demo {
                 let shown = match tokio::time::timeout(Duration::from_secs(60), played).await {
                     Ok(Ok(shown)) => shown,
                     Ok(Err(error)) => failed(error.to_string()),
-                    Err(_) => failed("it hung".into()),
+                    Err(_) => failed("did not end in 60 s".into()),
                 };
                 kept &= shown.kept;
                 rows.push((scenario.name, wire.name(), shown));
@@ -92,11 +92,11 @@ impl Demo {
         table(&rows);
         match kept {
             true => {
-                output::print("\nAll as promised.");
+                output::print("\nAll checks passed.");
                 exit::OK
             }
             false => {
-                output::print("\nNot all was as promised.");
+                output::print("\nSome checks failed.");
                 exit::CHECK_FAILED
             }
         }
@@ -122,18 +122,11 @@ fn table(rows: &[(&str, &str, Shown)]) {
                 shown.caller.clone(),
                 shown.server.clone(),
                 shown.leaked.to_string(),
-                if shown.kept { "kept" } else { "BROKEN" }.to_owned(),
+                if shown.kept { "ok" } else { "FAILED" }.to_owned(),
             ]
         })
         .collect();
-    let head = [
-        "scenario",
-        "wire",
-        "the caller was told",
-        "the server did",
-        "leaked",
-        "",
-    ];
+    let head = ["scenario", "wire", "caller's error", "server", "leaked", ""];
     let head = head.map(str::to_owned);
     let width = |column: usize| {
         let all = cells.iter().chain([&head]);

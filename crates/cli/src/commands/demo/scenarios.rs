@@ -33,7 +33,7 @@ pub(super) const SCENARIOS: [Scenario; 4] = [
     Scenario {
         name: "fifty cancels",
         report: "python-sdk #2507",
-        question: "is a server told when its callers give up?",
+        question: "does a server stop the handlers of calls that were dropped?",
         play: |wire| Box::pin(fifty_cancels(wire)),
     },
     Scenario {
@@ -45,7 +45,7 @@ pub(super) const SCENARIOS: [Scenario; 4] = [
     Scenario {
         name: "server stopped",
         report: "python-sdk #2479",
-        question: "can a caller give up while the server reads nothing, and is it told later?",
+        question: "does a call time out while the server reads nothing, and is it cancelled later?",
         play: |wire| Box::pin(server_stopped(wire)),
     },
 ];
@@ -54,7 +54,7 @@ async fn server_dies(wire: Wire) -> Played {
     let time = Timeline::new();
     let stage = Stage::set(wire, None).await?;
     let client = &stage.client;
-    time.say("a server runs; two calls hang in it");
+    time.say("the server has started; two calls are made that never end");
     let cancelled = client.call_tool("hang", json!({}));
     let canceller = cancelled.canceller();
     let (cancelled, lost) = (
@@ -64,20 +64,19 @@ async fn server_dies(wire: Wire) -> Played {
     stage.until_active(2).await?;
     canceller.cancel_because("the user pressed Ctrl-C");
     let cancelled = told(cancelled.await)?;
-    time.say(&format!(
-        "the first was cancelled by its caller: {cancelled}"
-    ));
+    time.say(&format!("the caller cancelled the first call: {cancelled}"));
     stage.signal(Signal::KILL)?;
     let killed = Instant::now();
     let lost = told(lost.await)?;
     let after = killed.elapsed();
     time.say(&format!(
-        "the server was killed; {after:.0?} later the second: {lost:?}"
+        "the server was killed; {after:.0?} later the second call ended: {}",
+        with_causes(&lost)
     ));
     let kept = cancelled.is_cancelled() && lost.is_lost() && after < Duration::from_secs(1);
     Ok(Shown {
-        caller: format!("{} against {}", word(&cancelled), word(&lost)),
-        server: "died of signal 9".into(),
+        caller: format!("1st {}, 2nd {}", word(&cancelled), word(&lost)),
+        server: "killed by signal 9".into(),
         leaked: 0,
         kept,
     })
@@ -91,15 +90,17 @@ async fn fifty_cancels(wire: Wire) -> Played {
         .map(|_| client.call_tool("hang", json!({})).start())
         .collect();
     stage.until_active(50).await?;
-    time.say("fifty calls hang in the server");
+    time.say("50 calls are running in the server");
     drop(calls);
-    time.say("all fifty are dropped");
+    time.say("the caller dropped all 50 calls");
     stage.until_active(0).await?;
     let leaked = stage.active().await?;
-    time.say(&format!("after 50 cancels: {leaked} running"));
+    time.say(&format!(
+        "after 50 cancellations: {leaked} handlers running"
+    ));
     client.close().await;
     Ok(Shown {
-        caller: "nothing: it is gone".into(),
+        caller: "none (calls dropped)".into(),
         server: "stopped 50 handlers".into(),
         leaked,
         kept: leaked == 0,
@@ -148,17 +149,17 @@ async fn input_ends(mode: Mode, log: &Path) -> Result<(String, Ended, Duration),
     for message in hello.into_iter().chain((1..=5).map(|id| hang(mode, id))) {
         stdin.write_all(format!("{message}\n").as_bytes()).await?;
     }
-    time.say("five calls hang in the server");
+    time.say("5 calls are running in the server");
     drop(stdin);
     let closed = Instant::now();
-    time.say("its input ends");
+    time.say("stdin of the server is closed");
     let output = server.wait_with_output().await?;
     let ended = Ended {
         status: output.status,
         noise: output.stderr.len(),
     };
-    time.say(&format!("it has ended: {}", ended.status));
-    Ok(("nothing: it is gone".into(), ended, closed.elapsed()))
+    time.say(&format!("the server has ended: {}", ended.status));
+    Ok(("none (stdin closed)".into(), ended, closed.elapsed()))
 }
 
 /// A server is told to end while five calls hang in it, and their streams are open.
@@ -169,12 +170,12 @@ async fn listener_ends(wire: Wire, log: &Path) -> Result<(String, Ended, Duratio
         .map(|_| stage.client.call_tool("hang", json!({})).start())
         .collect();
     stage.until_active(5).await?;
-    time.say("five calls hang in the server");
+    time.say("5 calls are running in the server");
     let closed = Instant::now();
-    time.say("it gets SIGTERM");
+    time.say("the server gets SIGTERM");
     let ended = stage.terminate().await?;
     let after = closed.elapsed();
-    time.say(&format!("it has ended: {}", ended.status));
+    time.say(&format!("the server has ended: {}", ended.status));
     let mut words = Vec::new();
     for call in calls {
         words.push(word(&told(call.await)?));
@@ -196,18 +197,18 @@ async fn server_stopped(wire: Wire) -> Played {
     let echoes: Vec<_> = (0..10)
         .map(|_| client.call_tool("echo", json!({ "text": text })).start())
         .collect();
-    time.say("ten calls hang, the server is stopped, and more is sent to it than it will read");
+    time.say("10 calls are running; the server is stopped (SIGSTOP), and its input fills up");
     let called = Instant::now();
     let timed_out = client.call_tool("echo", json!({ "text": "hi" }));
     let timed_out = told(timed_out.timeout(Duration::from_millis(200)).await)?;
     let waited = called.elapsed();
-    time.say(&format!("a call with a deadline of 200 ms: {timed_out}"));
+    time.say(&format!("a call with a timeout of 200 ms: {timed_out}"));
     let dropping = Instant::now();
     drop(hangs);
     let dropped = dropping.elapsed();
-    time.say(&format!("ten calls are dropped in {dropped:.1?}"));
+    time.say(&format!("the caller dropped 10 calls in {dropped:.1?}"));
     stage.signal(Signal::CONT)?;
-    time.say("the server goes on");
+    time.say("the server continues (SIGCONT)");
     let mut answered = 0;
     for echo in echoes {
         answered += usize::from(echo.await.is_ok());
@@ -215,13 +216,13 @@ async fn server_stopped(wire: Wire) -> Played {
     stage.until_active(0).await?;
     let leaked = stage.active().await?;
     time.say(&format!(
-        "{answered} of 10 answered, {leaked} of 10 still running"
+        "{answered} of 10 echo calls answered, {leaked} of 10 handlers still running"
     ));
     client.close().await;
     let on_time = waited < Duration::from_millis(2000) && dropped < Duration::from_millis(100);
     Ok(Shown {
         caller: format!("{} after {waited:.0?}", word(&timed_out)),
-        server: "heard of all ten cancels".into(),
+        server: "stopped 10 handlers".into(),
         leaked,
         kept: timed_out.is_timeout() && on_time && answered == 10 && leaked == 0,
     })
@@ -230,9 +231,20 @@ async fn server_stopped(wire: Wire) -> Played {
 /// The error of a call that must not have an answer.
 fn told<T>(ended: Result<T, Error>) -> Result<Error, &'static str> {
     match ended {
-        Ok(_) => Err("there was an answer where none could be"),
+        Ok(_) => Err("a call was answered that should have failed"),
         Err(error) => Ok(error),
     }
+}
+
+/// An error and its chain of causes, on one line.
+fn with_causes(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
 }
 
 fn word(error: &Error) -> &'static str {
@@ -240,7 +252,7 @@ fn word(error: &Error) -> &'static str {
         _ if error.is_lost() => "lost",
         _ if error.is_cancelled() => "cancelled",
         _ if error.is_timeout() => "timed out",
-        _ => "something else",
+        _ => "other error",
     }
 }
 

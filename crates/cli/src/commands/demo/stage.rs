@@ -105,7 +105,7 @@ impl Stage {
             .split("http://")
             .nth(1)
             .and_then(|rest| rest.split('/').next());
-        let address = address.ok_or("the server does not say where it is")?;
+        let address = address.ok_or("the server did not print its address")?;
         let client = builder.http(&format!("http://{address}/{path}")).await?;
         Ok(Self {
             client,
@@ -123,7 +123,10 @@ impl Stage {
     /// Ends a server that listens, and waits until it has ended.
     pub(super) async fn terminate(&mut self) -> Result<Ended, Failure> {
         self.signal(Signal::TERM)?;
-        let server = self.server.as_mut().ok_or("this server does not listen")?;
+        let server = self
+            .server
+            .as_mut()
+            .ok_or("this server has no HTTP process to end")?;
         let mut noise = Vec::new();
         server.stderr.read_to_end(&mut noise).await?;
         Ok(Ended {
