@@ -1,4 +1,4 @@
-//! The demo server: tools that show the contract.
+//! The demo server of `belay serve`. Its tools show how requests end.
 
 use std::fs::OpenOptions;
 use std::future::pending;
@@ -48,11 +48,11 @@ struct Touch {
 
 #[derive(Deserialize, JsonSchema)]
 struct Greet {
-    /// Who is greeted.
+    /// Name to greet
     name: String,
 }
 
-/// How many `hang`s are running in this process.
+/// Number of `hang` calls that are running in this process.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) fn server() -> Server {
@@ -70,7 +70,7 @@ pub(crate) fn server() -> Server {
                 "echo",
                 |_: Context, echo: Echo| async move { echo.text },
             )
-            .description("Says what its URI says.")
+            .description("Returns the text in its URI.")
             .mime_type("text/plain"),
         )
         .prompt(
@@ -84,51 +84,51 @@ pub(crate) fn server() -> Server {
                 resources.updated(&touch.uri);
                 async { "touched" }
             })
-            .description("Tells whoever listens that a resource has changed."),
+            .description("Sends a notification that a resource was updated."),
         )
-        .instructions("Tools that show what becomes of requests.")
+        .instructions("Tools that show how requests end.")
         .tool(
             Tool::new("echo", |_: Context, echo: Echo| async move { echo.text })
-                .description("Says what it is told."),
+                .description("Returns its text."),
         )
-        .tool(Tool::new("count", count).description("Counts, with progress."))
+        .tool(Tool::new("count", count).description("Counts up to `to` and reports progress."))
         .tool(
             Tool::new("hang", hang)
-                .description("Runs until it is stopped; never looks at its token."),
+                .description("Runs until it is cancelled; ignores its cancellation token."),
         )
         .tool(
             Tool::new("active", |_: Context, _: Nothing| async {
                 ACTIVE.load(Ordering::SeqCst).to_string()
             })
-            .description("How many hangs are running."),
+            .description("Returns the number of `hang` calls that are running."),
         )
         .tool(
             Tool::new("rollback", rollback)
-                .description("Runs until it is stopped, then cleans up for ms milliseconds.")
+                .description("Runs until it is cancelled, then cleans up for `ms` milliseconds.")
                 .grace(Duration::from_secs(5)),
         )
         .tool(
             Tool::blocking("block", |_: Context, block: Millis| {
                 std::thread::sleep(Duration::from_millis(block.ms));
             })
-            .description("Blocks its thread for ms milliseconds."),
+            .description("Blocks its thread for `ms` milliseconds."),
         )
         .tool(Tool::new("panic", panic).description("Panics."))
-        .tool(Tool::new("ask", ask).description("Asks the user."))
+        .tool(Tool::new("ask", ask).description("Asks the user a question (elicitation)."))
         .tool(
             Tool::new("once", execute)
-                .description("Notes that it was executed. Not to be called twice with one key."),
+                .description("Records its key. Not idempotent: call it once for each key."),
         )
         .tool(
             Tool::new("idempotent", execute)
-                .description("The same, and calling it twice does no harm.")
+                .description("Records its key. Idempotent: it can be called again.")
                 .annotations(|hints| hints.idempotent_hint = Some(true)),
         )
         .tool(
             Tool::new("ledger", move |_: Context, _: Nothing| {
                 ledger(stats.clone())
             })
-            .description("How many requests began, ended and run."),
+            .description("Returns how many requests started, ended and are running."),
         )
 }
 
@@ -150,7 +150,7 @@ async fn hang(_: Context, _: Nothing) {
 }
 
 async fn rollback(cx: Context, rollback: Millis) {
-    // So that whoever wants to see it clean up knows that there is something to clean.
+    // Tells a test that the handler is running, so that there is something to clean up.
     cx.progress(1.0, None, "running").await;
     cx.stopped().await;
     tokio::time::sleep(Duration::from_millis(rollback.ms)).await;
@@ -170,16 +170,16 @@ async fn ask(cx: Context, ask: Question) -> CallToolResult {
     }
 }
 
-/// Leaves its key where a test can find it, then takes a moment.
+/// Appends its key to a log file that tests read, then takes 2 ms.
 async fn execute(_: Context, execute: Key) -> String {
     note("BELAY_DEMO_EXECUTION_LOG", &execute.key);
     tokio::time::sleep(Duration::from_millis(2)).await;
     execute.key
 }
 
-/// Of the whole process, this request not counted.
-async fn ledger(stats: ServerStats) -> Json<Value> {
-    let requests = stats.ledger().requests;
+/// Counts the requests of the whole process, without this one.
+async fn ledger(books: Books) -> Json<Value> {
+    let requests = books.ledger().requests;
     Json(json!({
         "started": requests.started() - 1,
         "ended": requests.ended(),
@@ -191,7 +191,7 @@ fn cleaned() {
     note("BELAY_DEMO_CLEANUP_LOG", "cleaned");
 }
 
-/// Leaves a line where a test can find it.
+/// Appends a line to the file that an environment variable names. Tests read it.
 fn note(variable: &str, line: &str) {
     if let Some(path) = std::env::var_os(variable) {
         let log = OpenOptions::new().create(true).append(true).open(path);

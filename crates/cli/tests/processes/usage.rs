@@ -348,7 +348,7 @@ async fn resources_are_listed_and_read() {
             out.contains("demo://hello        A text to read.\n"),
             "{out}"
         );
-        assert!(out.contains("demo://echo/{text}  Says"), "{out}");
+        assert!(out.contains("demo://echo/{text}  Returns"), "{out}");
         let (code, out, err) = on_demo(&["read", "--era", era, "demo://hello"]).await;
         assert_eq!(
             (code, out.as_str(), err.as_str()),
