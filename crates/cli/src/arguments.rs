@@ -1,11 +1,11 @@
-//! `key=value` on the command line to the arguments of a tool, by its schema.
+//! Converts `key=value` words of the command line to tool arguments, using the tool's schema.
 
 use belay::types::Tool;
 use serde_json::{Map, Value};
 
 use crate::output::escaped;
 
-/// Makes arguments from what was typed, or says what is wrong with it.
+/// Parses the typed words into arguments. The error is a message for the user.
 pub(crate) fn parse(tool: &Tool, typed: &[String]) -> Result<Map<String, Value>, String> {
     let mut arguments = Map::new();
     for word in typed {
@@ -30,7 +30,7 @@ pub(crate) fn parse(tool: &Tool, typed: &[String]) -> Result<Map<String, Value>,
     Ok(arguments)
 }
 
-/// An object of arguments on stdin.
+/// Reads a JSON object of arguments from stdin.
 fn from_stdin() -> Result<Map<String, Value>, String> {
     let text = std::io::read_to_string(std::io::stdin())
         .map_err(|error| format!("cannot read stdin: {error}"))?;
@@ -86,7 +86,7 @@ fn kind(schema: &Value) -> &str {
             let mut kinds = kinds.iter().filter_map(Value::as_str);
             kinds.find(|kind| *kind != "null").unwrap_or("any")
         }
-        // `anyOf: [{ type: integer }, { type: null }]`, if there is only one to choose.
+        // `anyOf: [{ type: integer }, { type: null }]`, if only one choice is not null.
         _ => {
             let choices = schema.get("anyOf").or(schema.get("oneOf"));
             let choices = choices.and_then(Value::as_array);
@@ -100,14 +100,14 @@ fn kind(schema: &Value) -> &str {
     }
 }
 
-/// An argument of a tool, as its schema has it.
+/// An argument of a tool, from the properties of its schema.
 pub(crate) struct Argument<'a> {
     pub(crate) name: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) required: bool,
 }
 
-/// What a tool takes: what is needed first, in the schema's order.
+/// The arguments of a tool: required ones first, each group in the schema's order.
 pub(crate) fn arguments(tool: &Tool) -> Vec<Argument<'_>> {
     let schema = &tool.input_schema;
     let required = schema.get("required").and_then(Value::as_array);
@@ -140,7 +140,7 @@ pub(crate) fn signature(tool: &Tool) -> String {
     format!("{}({})", escaped(&tool.name), arguments.join(", "))
 }
 
-/// The name that was most likely meant.
+/// The known name most similar to a mistyped one, for "did you mean".
 pub(crate) fn nearest<'a>(meant: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names
         .map(|name| (distance(meant, name), name))
@@ -149,7 +149,7 @@ pub(crate) fn nearest<'a>(meant: &str, names: impl Iterator<Item = &'a str>) -> 
         .map(|(_, name)| name)
 }
 
-/// How many characters have to be put in, taken out or changed.
+/// Edit distance (Levenshtein) of two strings, in characters.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,10 +1,10 @@
-//! Children of this process that no client holds: servers that were started and have not said hello.
+//! Child processes without a client: servers that were started but have not finished the handshake.
 //!
-//! A client closes its child and waits for it. Before there is a client, the SDK ends the child on
-//! threads of its own, and this is how to wait for that: a process that exits takes the threads along,
-//! and nobody is left to kill a child that ignores the end of its input and SIGTERM
-//! (**no-orphan-processes**). Only Linux tells whose children there are; elsewhere nothing is waited
-//! for.
+//! A client closes its child and waits for it. Before the client exists, the SDK ends the child on
+//! background threads. If this process exited earlier, those threads would end with it, and a child
+//! that ignores the end of stdin and SIGTERM would never be killed (**no-orphan-processes**). This
+//! module waits for such a child. Children are found in `/proc`; without it (macOS) nothing is
+//! waited for.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::time::{sleep, timeout};
 
-/// How often it is looked whether a child is still there.
+/// Polling interval for whether a child still exists.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// How long a child has to go after SIGTERM. The SDK has the same patience.
+/// Time between SIGTERM and SIGKILL, the same as in the SDK.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// After the end of its input, and again after SIGTERM; then it is killed, which takes a moment.
+/// Limit for the SDK's whole sequence: end of stdin, SIGTERM after a while, SIGKILL.
 const IN_ORDER: Duration = Duration::from_secs(5);
 
-/// The children there were at some time.
+/// A snapshot of the children of this process.
 pub(crate) struct Children(BTreeSet<i32>);
 
-/// Children that were started since, each with what it has started itself.
+/// Children that were started after a snapshot, each with its process group.
 pub(crate) struct Started(Vec<Pid>);
 
 impl Children {
@@ -38,18 +38,18 @@ impl Children {
 }
 
 impl Started {
-    /// Waits until they are gone. Somebody else has closed their input, and will kill them in the end.
+    /// Waits until they have exited. The SDK has closed their stdin and kills them in the end.
     pub(crate) async fn gone(&self) {
         let gone = async {
             while self.0.iter().any(|child| is_there(*child)) {
                 sleep(INTERVAL).await;
             }
         };
-        // What cannot be killed, such as a process that waits for a disk, is not waited for.
+        // A process in uninterruptible sleep (disk I/O) cannot be killed; stop waiting for it.
         let _ = timeout(IN_ORDER, gone).await;
     }
 
-    /// Ends them soon: SIGTERM, which they would get in any case when this process exits, and SIGKILL.
+    /// Ends them: SIGTERM, which they would get anyway when this process exits, then SIGKILL.
     pub(crate) async fn end(&self) {
         self.signal(Signal::TERM);
         if timeout(PATIENCE, self.gone()).await.is_err() {
@@ -57,7 +57,7 @@ impl Started {
         }
     }
 
-    /// Kills them, with all they have started.
+    /// Kills them and the processes they have started.
     pub(crate) async fn kill(&self) {
         self.signal(Signal::KILL);
         self.gone().await;
@@ -71,17 +71,17 @@ impl Started {
     }
 }
 
-/// A process, as far as it matters here.
+/// The fields of `/proc/PID/stat` that are used here.
 struct Process {
     id: i32,
     parent: i32,
     group: i32,
-    /// It has ended, and whoever started it has not noticed yet.
+    /// It has exited, and its parent has not reaped it yet.
     is_zombie: bool,
 }
 
-/// Whether a child is there, or something that it has started. What has ended and belongs to others is
-/// not waited for: they may never notice.
+/// Whether a child or a process of its group exists. Zombies of other parents do not count: their
+/// parents may never reap them.
 fn is_there(child: Pid) -> bool {
     let child = child.as_raw_pid();
     processes().any(|it| it.id == child || (it.group == child && !it.is_zombie))
@@ -98,7 +98,7 @@ fn processes() -> impl Iterator<Item = Process> {
     entries.filter_map(|entry| {
         let id = entry.file_name().to_str()?.parse().ok()?;
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // `7 (name) S 1 7 …`: state, parent, group. The name may have brackets and spaces of its own.
+        // `7 (name) S 1 7 …`: state, parent, group. The name may contain brackets and spaces.
         let (_, rest) = stat.rsplit_once(')')?;
         let mut fields = rest.split_whitespace();
         Some(Process {

@@ -1,4 +1,4 @@
-//! Every exit code, and what it means. One for each end of a call.
+//! All exit codes and their meanings, one for each end of a call.
 
 use std::process::ExitCode;
 
@@ -9,29 +9,29 @@ use belay::{Error, ErrorKind};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Code(pub(crate) u8);
 
-/// Answered: all is well.
+/// Answered: success.
 pub(crate) const OK: Code = Code(0);
 /// The command line is wrong.
 pub(crate) const USAGE: Code = Code(1);
 /// The peer refused, or broke the protocol.
 pub(crate) const REFUSED: Code = Code(2);
-/// The server wants to know who asks, or does not let them.
+/// Authentication failed or access is denied (HTTP 401 or 403).
 pub(crate) const AUTH: Code = Code(3);
-/// The connection, the process or the stream was lost, or could not be had.
+/// The connection, the process or the stream was lost, or could not be opened.
 pub(crate) const LOST: Code = Code(4);
 /// The tool itself failed.
 pub(crate) const TOOL_ERROR: Code = Code(5);
-/// A deadline passed.
+/// A timeout passed.
 pub(crate) const TIMED_OUT: Code = Code(6);
-/// A check failed: something was not as promised.
+/// A check of `belay demo` failed.
 pub(crate) const CHECK_FAILED: Code = Code(7);
-/// A limit of our own stopped it.
+/// A local limit rejected the request.
 pub(crate) const REJECTED: Code = Code(8);
-/// The peer needs input, and there is nobody to ask.
+/// The peer needs input, and the user cannot be asked.
 pub(crate) const INPUT_REQUIRED: Code = Code(9);
 /// The peer cancelled it.
 pub(crate) const CANCELLED: Code = Code(10);
-/// Ctrl-C, SIGTERM or SIGHUP: what was under way was cancelled.
+/// Ctrl-C, SIGTERM or SIGHUP; running requests were cancelled.
 pub(crate) const INTERRUPTED: Code = Code(130);
 
 impl Code {
@@ -52,7 +52,7 @@ impl Code {
     }
 }
 
-/// Whether a server on HTTP did not let us in.
+/// Whether an HTTP server answered 401 or 403.
 pub(crate) fn is_auth(error: &Error) -> bool {
     matches!(error.http_status(), Some(401 | 403))
 }

@@ -1,9 +1,9 @@
-//! The fields of a form: what may be typed, and what was.
+//! Form fields: the hint shown for a field, and parsing of the typed text.
 
 use belay::Schema;
 use serde_json::Value;
 
-/// What may be typed.
+/// The hint behind a field's label: choices, type, default.
 pub(crate) fn hint(schema: &Value, required: bool) -> String {
     let mut hints = Vec::new();
     let options = options(schema);
@@ -27,14 +27,14 @@ pub(crate) fn hint(schema: &Value, required: bool) -> String {
     }
 }
 
-/// A value to choose, and what it is called.
+/// One choice of an enum, with its title.
 struct Choice<'a> {
     value: &'a str,
     title: Option<&'a str>,
 }
 
-/// What there is to choose from, in all the ways that forms have to say it: plain or with titles, one of
-/// them or some.
+/// The choices of a field, in every form that elicitation schemas have: `enum`, `enumNames`, `oneOf`
+/// and `anyOf`, for a single value or for an array.
 fn options(schema: &Value) -> Vec<Choice<'_>> {
     let inside = match schema["type"].as_str() {
         Some("array") => &schema["items"],
@@ -66,7 +66,7 @@ fn listed(options: &[Choice<'_>]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// What was typed, as the schema wants it; null if it is left out.
+/// Parses the typed text by the schema; null if an optional field is left empty.
 pub(crate) fn read(text: &str, schema: &Value, required: bool) -> Result<Value, String> {
     if text.is_empty() {
         return match (&schema["default"], required) {
@@ -108,7 +108,7 @@ pub(crate) fn read(text: &str, schema: &Value, required: bool) -> Result<Value, 
         "integer" => "expected an integer",
         _ => "expected a number",
     })?;
-    // The server would find out as well, and would have to ask again.
+    // Checked here so that the user can correct it; the server would have to ask again.
     match Schema::compile(schema).map(|schema| schema.check(&value)) {
         Ok(Err(unfit)) if !unfit.is_undecided() => Err(unfit.to_string()),
         _ => Ok(value),

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP.
+//! Signal handling: Ctrl-C, SIGTERM and SIGHUP.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -12,20 +12,19 @@ use crate::exit::{self, Code};
 use crate::output;
 use crate::target::Connected;
 
-/// A terminal that goes away says so twice, by the kernel and by the shell. That is one hang-up.
+/// A closed terminal sends SIGHUP twice, from the kernel and the shell. Both count as one.
 const ONE_HANG_UP: Duration = Duration::from_millis(250);
 
-/// Counts interruptions: Ctrl-C, SIGTERM and SIGHUP alike. The first cancels on the wire and waits,
-/// the second kills.
+/// Counts Ctrl-C, SIGTERM and SIGHUP. The first cancels on the wire and waits, the second kills.
 pub(crate) struct Interrupt(watch::Receiver<usize>);
 
 impl Interrupt {
-    /// From here on nothing of that ends the process by itself.
+    /// Installs the signal handlers. From now on these signals do not end the process on their own.
     pub(crate) fn new() -> Self {
         let (pressed, count) = watch::channel(0);
         let mut interrupt = signal(SignalKind::interrupt()).ok();
         let mut terminate = signal(SignalKind::terminate()).ok();
-        // `nohup` means it.
+        // Under `nohup` SIGHUP stays ignored.
         let mut hang_up = match is_ignored(SignalKind::hangup()) {
             true => None,
             false => signal(SignalKind::hangup()).ok(),
@@ -55,7 +54,7 @@ impl Interrupt {
         self.pressed(1).await;
     }
 
-    /// Does something with a server until it is done, or somebody presses.
+    /// Runs a future with a server until it ends or a signal arrives, then closes the server.
     pub(crate) async fn stops(
         &self,
         server: &Connected<'_>,
@@ -73,7 +72,7 @@ impl Interrupt {
         self.ends(&server.client, doing).await
     }
 
-    /// Does something with a server, and closes it; unless somebody presses twice.
+    /// Runs a future with a server and closes the server. A second signal kills the server.
     pub(crate) async fn ends(&self, client: &Client, doing: impl Future<Output = Code>) -> Code {
         let done = async {
             let code = doing.await;
@@ -89,7 +88,7 @@ impl Interrupt {
         }
     }
 
-    /// Waits for children that are being ended; unless somebody presses twice.
+    /// Waits for children that are being ended. A second signal kills them.
     pub(crate) async fn waits_for(&self, children: &Started) {
         tokio::select! {
             () = children.gone() => {}
@@ -105,7 +104,7 @@ impl Interrupt {
             .await
             .is_err()
         {
-            // No signals can be had; then nobody presses.
+            // The signal handlers could not be installed, so no signal ever arrives here.
             std::future::pending().await
         }
     }
@@ -115,12 +114,12 @@ fn is_same_hang_up(before: Option<Instant>, now: Instant) -> bool {
     before.is_some_and(|before| now.saturating_duration_since(before) < ONE_HANG_UP)
 }
 
-/// `None` if there is nothing to wait for.
+/// `None` if the handler could not be installed.
 async fn next(signal: &mut Option<Signal>) -> Option<()> {
     signal.as_mut()?.recv().await
 }
 
-/// Whether whoever started us has a signal ignored. Only Linux tells.
+/// Whether the parent process has set a signal to be ignored. Known on Linux only.
 fn is_ignored(signal: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -128,7 +127,7 @@ fn is_ignored(signal: SignalKind) -> bool {
     mask.is_some_and(|mask| mask >> (signal.as_raw_value() - 1) & 1 == 1)
 }
 
-/// Tells that it was interrupted, where that is not seen.
+/// The exit code of an interruption. It is reported with `--json` only.
 pub(crate) fn interrupted(json: bool) -> Code {
     if json {
         output::end("cancelled", "interrupted", true);

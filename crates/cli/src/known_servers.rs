@@ -1,9 +1,9 @@
-//! Which servers were started or connected to before.
+//! The servers that the user has started or connected to before.
 //!
-//! Completion asks a server for its tools, and to ask it has to start a command or to connect
-//! somewhere. A file of the current folder may have chosen both, so it asks only what the user has
-//! already asked by pressing Enter. What that was is kept as digests: commands and their environment
-//! hold secrets.
+//! To complete tool names, belay starts a command or connects to a URL. A configuration file of the
+//! current folder may have chosen both, so completion uses only servers that the user has already
+//! used in a command. They are stored as digests, because commands and their environment can hold
+//! secrets.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
@@ -16,17 +16,18 @@ use sha2::{Digest as _, Sha256};
 
 use crate::permissions::{Doubt, is_ours};
 
-/// How many servers are remembered. The one that was not used for longest goes first.
+/// Maximum number of remembered servers. The least recently used one is dropped first.
 const SERVERS: usize = 256;
-/// A digest in hexadecimal digits, and the end of its line.
+/// Length of a line: a SHA-256 digest in hexadecimal digits and a newline.
 const LINE: usize = 65;
 
-/// What identifies a server: all that decides which program is run, or where to connect.
+/// A digest of everything that decides which program runs or which URL is used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Digest(String);
 
 impl Digest {
-    /// The digest of some fields, in order. None of them can pass for a part of another.
+    /// The digest of some fields, in order. Each is hashed with its length, so that no field can
+    /// pass for a part of another.
     pub(crate) fn of<'a>(fields: impl IntoIterator<Item = &'a OsStr>) -> Self {
         let mut sha = Sha256::new();
         for field in fields {
@@ -48,11 +49,11 @@ impl Digest {
     }
 }
 
-/// The file of the user.
+/// The user's `known_servers` file.
 pub(crate) struct KnownServers(PathBuf);
 
 impl KnownServers {
-    /// `None` if there is no place for it.
+    /// `None` if neither `XDG_STATE_HOME` nor `HOME` is an absolute path.
     pub(crate) fn of_user() -> Option<Self> {
         let absolute = |name| {
             let path = std::env::var_os(name).map(PathBuf::from);
@@ -69,8 +70,8 @@ impl KnownServers {
 
     /// Adds a server, or makes it the newest.
     ///
-    /// Of two processes that do so at the same time one may be forgotten. Nothing but a completion is
-    /// lost with it.
+    /// If two processes do this at the same time, one entry may be lost. Only a completion is then
+    /// missing.
     pub(crate) fn remember(&self, digest: &Digest) -> io::Result<()> {
         let mut known = self.read();
         if known.last() == Some(digest) {
@@ -95,7 +96,7 @@ impl KnownServers {
         self.replace(text.as_bytes())
     }
 
-    /// The oldest first. A file that is broken, or that others could have written, says nothing.
+    /// The oldest first. Empty if the file is malformed or other users could have written it.
     fn read(&self) -> Vec<Digest> {
         self.lines().unwrap_or_default()
     }
@@ -117,7 +118,7 @@ impl KnownServers {
         text.lines().map(Digest::read).collect()
     }
 
-    /// Whoever reads it meanwhile sees the old file or the new one, never a part.
+    /// Replaces the file atomically: readers see the old file or the new one.
     fn replace(&self, text: &[u8]) -> io::Result<()> {
         let new = self.0.with_extension(format!("{}.new", std::process::id()));
         let written = write_private(&new, text).and_then(|()| fs::rename(&new, &self.0));
@@ -129,7 +130,7 @@ impl KnownServers {
 }
 
 fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
-    // One that is there already was left behind by a process that had our id.
+    // An existing file was left behind by an earlier process with the same process id.
     let _ = fs::remove_file(path);
     let mut options = File::options();
     let mut file = options

@@ -1,4 +1,4 @@
-//! `belay`: the command-line tool.
+//! `belay`: the command-line tool. Parses the command line, runs a command, returns its exit code.
 
 mod arguments;
 mod children;
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are what was asked for; anything else is a mistake.
+            // clap reports help and version as errors. They go to stdout; real errors go to stderr.
             let json = std::env::args_os().any(|word| word == "--json");
             return match error.use_stderr() {
                 true if json => output::usage(error.to_string().trim_end(), true).into(),
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
             return exit::USAGE.into();
         }
     };
-    // The runtime is dropped like that of any `#[tokio::main]`: nothing of ours keeps it waiting.
+    // As with `#[tokio::main]`, dropping the runtime waits for blocking tasks; none of ours is left.
     let code = runtime.block_on(async {
         match cli.command {
             Command::Demo(demo) => demo.run().await,
