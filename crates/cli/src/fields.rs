@@ -33,8 +33,8 @@ struct Choice<'a> {
     title: Option<&'a str>,
 }
 
-/// The choices of a field, in every form that elicitation schemas have: `enum`, `enumNames`, `oneOf`
-/// and `anyOf`, for a single value or for an array.
+/// The choices of a field, in every form of elicitation schemas: `enum`, `enumNames`, `oneOf` and
+/// `anyOf`, for a single value or for an array.
 fn options(schema: &Value) -> Vec<Choice<'_>> {
     let inside = match schema["type"].as_str() {
         Some("array") => &schema["items"],

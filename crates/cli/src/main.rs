@@ -74,7 +74,7 @@ fn main() -> ExitCode {
             return exit::USAGE.into();
         }
     };
-    // As with `#[tokio::main]`, dropping the runtime waits for blocking tasks; none of ours is left.
+    // As with `#[tokio::main]`, dropping the runtime waits for blocking tasks. We leave none.
     let code = runtime.block_on(async {
         match cli.command {
             Command::Demo(demo) => demo.run().await,

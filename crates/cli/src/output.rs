@@ -12,27 +12,27 @@ use tokio::sync::oneshot;
 
 use crate::exit::{self, Code};
 
-/// Prints a line to stdout. A closed pipe is not an error: whoever read it has read enough.
+/// Prints a line to stdout. A closed pipe is not an error: the reader has read enough.
 pub(crate) fn print(line: &str) -> Code {
     print_on(line).err().unwrap_or(exit::OK)
 }
 
-/// The same on a thread, for whoever can be interrupted: whoever reads may have stopped to.
+/// The same on a thread, so that a signal can interrupt it while the reader does not read.
 pub(crate) async fn put(line: String) -> Code {
     put_on(line).await.err().unwrap_or(exit::OK)
 }
 
-/// The same, for whoever has more to print. `Err` if nobody reads on.
+/// The same, for a caller that prints more lines. `Err` with the exit code if the pipe is closed.
 pub(crate) async fn put_on(line: String) -> Result<(), Code> {
     on_thread(move || print_on(&line)).await
 }
 
-/// Bytes as they are.
+/// Writes bytes to stdout unchanged.
 pub(crate) async fn put_bytes(bytes: Vec<u8>) -> Result<(), Code> {
     on_thread(move || written(|stdout| stdout.write_all(&bytes))).await
 }
 
-/// Nobody waits for the thread: not even the end of the process, if it is stuck.
+/// Runs a write on a thread of its own. A stuck write does not keep the process from exiting.
 async fn on_thread(print: impl FnOnce() -> Result<(), Code> + Send + 'static) -> Result<(), Code> {
     let (done, printed) = oneshot::channel();
     std::thread::spawn(move || {
@@ -58,15 +58,15 @@ fn written(write: impl FnOnce(&mut io::StdoutLock<'_>) -> io::Result<()>) -> Res
     })
 }
 
-/// Prints a line to stderr. If that is closed, nobody wants to know.
+/// Prints a line to stderr. Errors are ignored: stderr may be closed.
 pub(crate) fn tell(line: &str) {
     let mut stderr = io::stderr().lock();
     let line = printable(line, stderr.is_terminal());
     let _ = writeln!(stderr, "{line}");
 }
 
-/// The same for whoever must not wait: nothing is printed if stderr takes nothing now, since nobody
-/// reads it. A line must be shorter than what a pipe takes at once (4 KiB).
+/// The same without blocking: prints nothing and returns false if stderr is a full pipe. A line
+/// must be shorter than what a pipe takes at once (4 KiB).
 pub(crate) fn tell_if_read(line: &str) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stderr = io::stderr();
@@ -78,8 +78,8 @@ pub(crate) fn tell_if_read(line: &str) -> bool {
     is_ready
 }
 
-/// What a server says may hold commands for a terminal. They are shown, not obeyed; and so are letters
-/// that cannot be seen, or that turn around what is beside them.
+/// Replaces control characters (terminal escape sequences), invisible characters and changes of the
+/// writing direction in a server's text, if it is printed to a terminal.
 pub(crate) fn printable(text: &str, on_terminal: bool) -> Cow<'_, str> {
     match on_terminal && text.contains(is_hidden) {
         true => text.replace(is_hidden, "\u{fffd}").into(),
@@ -90,18 +90,18 @@ pub(crate) fn printable(text: &str, on_terminal: bool) -> Cow<'_, str> {
 fn is_hidden(letter: char) -> bool {
     match letter {
         '\n' | '\t' => false,
-        // Directions, and marks of them.
+        // Bidirectional controls and marks.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' => true,
         '\u{2066}'..='\u{2069}' => true,
-        // No width; other ends of a line; letters for machines.
+        // Zero width, line separators, tag characters.
         '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{2028}' | '\u{2029}' => true,
         '\u{e0000}'..='\u{e007f}' => true,
         letter => letter.is_control(),
     }
 }
 
-/// A name that somebody else chose, for the middle of a line: it neither ends that line nor begins
-/// another, whoever reads it. What would is shown as Rust escapes it, as in `{name:?}`.
+/// Escapes a foreign name for the middle of a line, so that it cannot end the line or forge another
+/// one. Line breaks and hidden characters are escaped as in Rust, as in `{name:?}`.
 pub(crate) fn escaped(name: &str) -> Cow<'_, str> {
     let is_odd = |letter: char| matches!(letter, '\n' | '\t') || is_hidden(letter);
     if !name.contains(is_odd) {
@@ -117,7 +117,7 @@ pub(crate) fn escaped(name: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// Prose that must not take more than a line: its lines become one.
+/// Joins the lines of a text into one.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     escaped(&words.join(" ")).into_owned()
@@ -128,13 +128,13 @@ pub(crate) fn first_line(description: &str) -> String {
     escaped(description.lines().next().unwrap_or_default()).into_owned()
 }
 
-/// A message of many lines: those after the first are indented, so that none looks like ours.
+/// Indents the lines of a message after the first, so that a peer cannot forge lines of belay.
 fn indented(message: &str) -> String {
     let lines: Vec<Cow<'_, str>> = message.lines().map(escaped).collect();
     lines.join("\n    ")
 }
 
-/// Two columns, the first as wide as it must be.
+/// Two aligned columns. The first is at most 48 characters wide.
 pub(crate) fn columns<'a>(rows: impl Iterator<Item = (Cow<'a, str>, String)>) -> String {
     let rows: Vec<(Cow<'_, str>, String)> = rows.collect();
     let width = rows.iter().map(|(first, _)| first.chars().count()).max();
@@ -145,12 +145,12 @@ pub(crate) fn columns<'a>(rows: impl Iterator<Item = (Cow<'a, str>, String)>) ->
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Tells a failure with its whole chain of causes, and what to try.
+/// Reports an error with its chain of causes and a hint, and returns its exit code.
 pub(crate) fn fail(error: &Error, as_json: bool) -> Code {
     fail_to("", error, as_json)
 }
 
-/// The same, with what could not be done.
+/// The same, with the action that failed: `cannot {what}: …`.
 pub(crate) fn fail_to(what: &str, error: &Error, as_json: bool) -> Code {
     match as_json {
         true => tell(&failure(error).to_string()),
@@ -178,20 +178,20 @@ pub(crate) fn fail_to(what: &str, error: &Error, as_json: bool) -> Code {
     Code::of(error)
 }
 
-/// Whether a server does not know what it was asked.
+/// Whether a server does not implement the method.
 pub(crate) fn is_unknown(error: &Error) -> bool {
     let code = error.refusal().map(|refusal| refusal.code);
     code == Some(belay::types::error_code::METHOD_NOT_FOUND)
 }
 
-/// Tells that the time given on the command line is over, and what for.
+/// Reports that a timeout of the command line has passed, and what was waited for.
 pub(crate) fn out_of_time(after: Duration, what: &str, as_json: bool) -> Code {
     let message = format!("timed out after {after:?}: {what}");
     end("timed_out", &message, as_json);
     exit::TIMED_OUT
 }
 
-/// Tells an end that is no error of a call.
+/// Reports an end that is not an SDK error: a usage error, a local timeout, an interruption.
 pub(crate) fn end(end: &str, message: &str, as_json: bool) {
     match as_json {
         true => {
@@ -202,7 +202,7 @@ pub(crate) fn end(end: &str, message: &str, as_json: bool) {
     }
 }
 
-/// Tells something that is no end.
+/// Reports something that does not end the command.
 pub(crate) fn note(message: &str, as_json: bool) {
     match as_json {
         true => tell(&json!({ "note": message }).to_string()),
@@ -210,7 +210,7 @@ pub(crate) fn note(message: &str, as_json: bool) {
     }
 }
 
-/// The last words of a server that is gone.
+/// Prints the last lines that a dead server wrote to stderr.
 fn tell_stderr(stderr: &str) {
     let lines: Vec<&str> = stderr.lines().collect();
     let tail = &lines[lines.len().saturating_sub(10)..];
@@ -222,7 +222,7 @@ fn tell_stderr(stderr: &str) {
     }
 }
 
-/// A failure as one line of JSON.
+/// An error as JSON, for one line on stderr.
 fn failure(error: &Error) -> serde_json::Value {
     let mut causes = Vec::new();
     let mut cause = error.source();
@@ -252,7 +252,7 @@ fn failure(error: &Error) -> serde_json::Value {
     json!({ "error": { "end": end, "message": error.to_string(), "cause": cause, "sent": sent } })
 }
 
-/// Tells a mistake on the command line.
+/// Reports a mistake on the command line.
 pub(crate) fn usage(problem: &str, as_json: bool) -> Code {
     end("usage", problem, as_json);
     exit::USAGE

@@ -1,7 +1,7 @@
-//! Who else can change a file.
+//! Checks whether other users can change a file.
 //!
-//! A file that names commands, or says which commands were run before, is as good as those commands:
-//! whoever can write to it can run something as us.
+//! belay runs commands that a configuration file names. A user who can write to that file, or to
+//! the file of known servers, could run commands as the user of belay.
 
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 
 use crate::output::escaped;
 
-/// Others than the owner can write.
+/// Write permission for group or others.
 const WRITABLE: u32 = 0o022;
-/// In such a folder nobody can rename or remove what belongs to others, as in `/tmp`.
+/// In a sticky folder such as `/tmp`, users cannot rename or remove files of other users.
 const STICKY: u32 = 0o1000;
 
-/// Why a file might not say what its owner wanted it to.
+/// The reason why a file is not trusted: another user could have changed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Doubt {
     /// Group or others can write to this file.
     File(PathBuf),
-    /// Group or others can write to this folder, and so put another file in the place of ours.
+    /// Group or others can write to this folder, and so replace the file.
     Folder(PathBuf),
 }
 
 impl Doubt {
-    /// Whether others can write to a file, of which this is known, or replace it.
+    /// Checks whether group or others can write to a file with this metadata, or replace it.
     ///
-    /// Folders further up are not looked at: whoever can write there can put a folder of their own in
-    /// the place of ours, and [`is_ours`] sees whose it is.
+    /// Folders further up are not checked: a user who can write there could replace our folder with
+    /// one of their own, and [`is_ours`] checks the owner.
     pub(crate) fn about(file: &Path, metadata: &Metadata) -> Option<Self> {
         if metadata.mode() & WRITABLE != 0 {
             return Some(Self::File(file.to_owned()));
@@ -54,8 +54,8 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// Whether a path is a file, and belongs to us or to root: itself, the link if it is one, and the
-/// folder it stands in.
+/// Whether a path is a file that belongs to the current user or to root. Checks the file, the link
+/// if it is one, and the folder.
 pub(crate) fn is_ours(file: &Path) -> bool {
     let us = rustix::process::getuid().as_raw();
     let ours = |metadata: &Metadata| metadata.uid() == us || metadata.uid() == 0;
@@ -66,7 +66,7 @@ pub(crate) fn is_ours(file: &Path) -> bool {
             .all(|folder| fs::metadata(folder).is_ok_and(|it| ours(&it)))
 }
 
-/// The folder a file stands in; if it is a link, that of the link and that of the file.
+/// The folder of a file; for a symbolic link, the folders of the link and of its target.
 fn folders(file: &Path) -> Vec<PathBuf> {
     let paths = [Some(file.to_owned()), fs::canonicalize(file).ok()];
     let folders = paths.iter().flatten().filter_map(|path| path.parent());
@@ -80,7 +80,7 @@ fn folders(file: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// A path to be copied into a shell, which must not find anything else in it.
+/// A path quoted for a shell, so that the advice can be copied safely.
 fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+,@%:".contains(letter);

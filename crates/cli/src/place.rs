@@ -1,4 +1,4 @@
-//! Where a server is: a command to start, or a URL to connect to.
+//! The location of a server: a command to start or a URL to connect to.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::canonicalize;
@@ -13,7 +13,7 @@ use crate::output::escaped;
 pub(crate) enum Place {
     Command {
         command: Box<Command>,
-        /// The host's file that says so, if one does.
+        /// The configuration file that names the command, if one does.
         file: Option<PathBuf>,
     },
     Address {
@@ -24,7 +24,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// A command of the command line.
+    /// A command given on the command line.
     pub(crate) fn command(program: &str, arguments: &[String]) -> Self {
         let mut command = Command::new(program);
         command.args(arguments);
@@ -34,9 +34,9 @@ impl Place {
         }
     }
 
-    /// A URL, or a server from a host's file: this one, or all that are known.
+    /// A URL, or a server from a configuration file: the given file, or all known ones.
     pub(crate) fn named(name: &str, file: Option<&Path>) -> Result<Self, String> {
-        // No file can give one of its servers the name of a URL.
+        // Checked first, so that a configuration file cannot take over a URL.
         if name.contains("://") {
             return Ok(Self::url(name));
         }
@@ -92,12 +92,12 @@ impl Place {
         }
     }
 
-    /// What tells this server from others: the command with its arguments, its folder, what is added
-    /// to its environment, or the URL with the headers that a file adds; and that file. `None` if
-    /// one of these is not there.
+    /// The digest that identifies this server: the configuration file, and either the command with
+    /// its arguments, folder and added environment, or the URL with the headers from the file.
+    /// `None` if the file or the folder does not exist.
     ///
-    /// What the program does is no part of it: it may have been replaced meanwhile, as for a shell
-    /// that is asked to run the last command again.
+    /// The contents of the program are not included: it may be replaced later, as with a shell that
+    /// repeats the last command.
     pub(crate) fn digest(&self) -> Option<Digest> {
         let (Self::Command { file, .. } | Self::Address { file, .. }) = self;
         let file = match file {
@@ -118,7 +118,7 @@ impl Place {
                 fields.push(command.get_program().to_owned());
                 fields.extend(command.get_args().map(OsStr::to_owned));
                 for (name, value) in command.get_envs() {
-                    // What is removed is told from what is empty by the number of fields.
+                    // A removed variable has one field less than an empty one.
                     fields.push(value.map_or("unset", |_| "set").into());
                     fields.extend(
                         [Some(name), value]
@@ -146,7 +146,7 @@ fn unknown(name: &str, found: &config::Found) -> String {
     told
 }
 
-/// A name has neither.
+/// A server name has neither a slash nor a colon.
 fn is_url(name: &str) -> bool {
     name.contains('/') || name.contains(':')
 }
@@ -165,7 +165,7 @@ fn check_headers(
     headers.collect()
 }
 
-/// Whether this can stand in a header.
+/// Whether the name and the value are valid in an HTTP header.
 pub(crate) fn is_header(name: &str, value: &str) -> bool {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let visible = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);

@@ -1,4 +1,4 @@
-//! How far a call has come: a bar on a terminal, lines elsewhere.
+//! Progress of a call: a progress bar on a terminal, lines elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,13 @@ use crate::output;
 
 const WIDTH: usize = 30;
 
-/// The bar that is on the screen, if there is one.
+/// The progress bar on the terminal, if one is shown.
 #[derive(Clone)]
 pub(crate) struct Bar(Arc<Mutex<Screen>>);
 
 struct Screen {
     shown: bool,
-    /// Somebody is being asked something, or the output is for programs.
+    /// Progress is hidden: a form is open, or the output is JSON.
     quiet: bool,
 }
 
@@ -43,20 +43,20 @@ impl Bar {
         }
         let total = progress.total.map(|total| total.0);
         let bar = total.map_or(String::new(), |total| drawn(progress.progress.0 / total));
-        // What does not fit would begin a line of its own, which nobody would take away again.
+        // A longer line would wrap, and only its last line would be erased.
         let fits: String = format!("{bar}{line}").chars().take(columns()).collect();
-        // To the beginning of the line, and nothing of what was there before.
+        // Return to the start of the line and erase it.
         let _ = write!(stderr, "\r\x1b[2K{fits}");
         let _ = stderr.flush();
         screen.shown = true;
     }
 
-    /// Takes it off the screen.
+    /// Erases the bar.
     pub(crate) fn clear(&self) {
         self.lock().clear();
     }
 
-    /// Takes it off the screen, and shows nothing until it is told to.
+    /// Erases the bar and hides progress while `quiet` is set.
     pub(crate) fn pause(&self, quiet: bool) {
         let mut screen = self.lock();
         screen.clear();
@@ -78,7 +78,7 @@ impl Screen {
     }
 }
 
-/// How many characters fit into a line, but for the last one.
+/// Width of the terminal minus one column.
 fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stderr());
     let columns = size.map_or(0, |size| usize::from(size.ws_col));
@@ -90,7 +90,7 @@ fn columns() -> usize {
 
 fn drawn(part: f64) -> String {
     let part = part.clamp(0.0, 1.0);
-    // NaN, if there is nothing to do at all, counts as nothing.
+    // NaN (0 of 0) becomes 0 by the cast.
     let full = (part * WIDTH as f64) as usize;
     format!("[{}{}] ", "#".repeat(full), " ".repeat(WIDTH - full))
 }

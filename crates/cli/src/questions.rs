@@ -1,4 +1,4 @@
-//! What a server asks, answered at the terminal.
+//! Elicitation: questions of a server, answered by the user at the terminal.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ pub(crate) struct Questions {
     nobody: AtomicBool,
     bar: Bar,
     json: bool,
-    /// What the person calls the server.
+    /// The server as the user named it on the command line.
     who: String,
 }
 
 /// Lines from the terminal.
 #[derive(Default)]
 struct Lines {
-    /// A reader that waits for a line. If the server no longer asks, the next question takes it
-    /// over.
+    /// A reader thread that waits for a line. If the server cancels its question, the next question
+    /// takes the reader over.
     waiting: Option<oneshot::Receiver<Option<String>>>,
 }
 
@@ -43,7 +43,7 @@ impl Questions {
         }
     }
 
-    /// Lets a client answer what it is asked.
+    /// Registers the handlers for elicitation with a client.
     pub(crate) fn answer_for(self: Arc<Self>, builder: ClientBuilder) -> ClientBuilder {
         let pages = self.clone();
         builder
@@ -57,12 +57,12 @@ impl Questions {
             })
     }
 
-    /// Whether something was asked and nobody was there.
+    /// Whether a question was cancelled because the user could not be asked.
     pub(crate) fn nobody_to_ask(&self) -> bool {
         self.nobody.load(Ordering::SeqCst)
     }
 
-    /// Whether there is somebody. If not, that is told.
+    /// Whether the user can be asked. If not, remembers and reports that.
     fn is_somebody_there(&self, message: &str) -> bool {
         if !self.json && is_interactive() {
             return true;
@@ -77,7 +77,7 @@ impl Questions {
         false
     }
 
-    /// A page to visit: shown in full, and never opened by us.
+    /// URL elicitation: shows the URL in full. belay never opens it.
     async fn visit(&self, page: &ElicitUrlParams) -> ElicitResult {
         if !self.is_somebody_there(&page.message) {
             return ElicitResult::cancel();
@@ -106,7 +106,7 @@ impl Questions {
             return ElicitResult::cancel();
         }
         let mut lines = self.lines.lock().await;
-        // Nothing is drawn over what is being typed.
+        // Progress must not overwrite what the user types.
         self.bar.pause(true);
         let _paused = OnDrop(|| self.bar.pause(false));
         tell(&format!("\n{}", quoted(&self.who, message)));
@@ -116,7 +116,7 @@ impl Questions {
             let Some(content) = lines.form(schema).await else {
                 return ElicitResult::decline();
             };
-            // Nothing leaves before somebody has seen it.
+            // The user sees the whole answer before it is sent.
             tell(&format!("To {}: {}", escaped(&self.who), json!(content)));
             let choices = json!({ "type": "string", "enum": ["send", "change", "decline"] });
             match lines
@@ -133,7 +133,7 @@ impl Questions {
 }
 
 impl Lines {
-    /// All fields of a form. `None` if the person does not want to say.
+    /// Reads all fields of a form. `None` if the user declines with Ctrl-D.
     async fn form(&mut self, schema: &Value) -> Option<Map<String, Value>> {
         let mut content = Map::new();
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
@@ -150,8 +150,8 @@ impl Lines {
         Some(content)
     }
 
-    /// One field, asked for until it fits: null if it is left out, `None` if the person does not
-    /// want to say.
+    /// Reads one field, and asks again until it is valid. Null if it is left empty, `None` if the
+    /// user declines with Ctrl-D.
     async fn field(&mut self, name: &str, schema: &Value, required: bool) -> Option<Value> {
         let label = schema["title"].as_str().unwrap_or(name);
         loop {
@@ -165,8 +165,8 @@ impl Lines {
         }
     }
 
-    /// The next line; `None` at the end of the input. It is read on a thread, since it may never
-    /// come.
+    /// Reads the next line; `None` at the end of stdin. A thread reads it, because reading blocks
+    /// and may never return.
     async fn next(&mut self) -> Option<String> {
         let waiting = self.waiting.get_or_insert_with(|| {
             let (done, line) = oneshot::channel();
@@ -191,14 +191,14 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-/// What a server says, so that nobody takes it for what we say.
+/// Quotes a server's message, so that it cannot pass for a message of belay.
 fn quoted(who: &str, message: &str) -> String {
     let lines = message.lines().map(|line| format!("> {}\n", escaped(line)));
     let lines: String = lines.collect();
     format!("{} asks:\n{}", escaped(who), lines.trim_end())
 }
 
-/// A URL in full, and where it leads to.
+/// A URL in full, its host, and warnings about it.
 fn address(url: &str) -> Vec<String> {
     let mut lines = vec![ascii(url)];
     let authority = ["https://", "http://"]
@@ -220,7 +220,7 @@ fn address(url: &str) -> Vec<String> {
     lines
 }
 
-/// A URL without letters that look like others: only ASCII that can be seen.
+/// Escapes everything but visible ASCII, because other characters can look alike.
 fn ascii(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! Which server to speak to, and how.
+//! The options that name a server, and the connection to it.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -78,7 +78,7 @@ enum Era {
     Modern,
 }
 
-/// A server that is there, and the time that is left.
+/// A connected server, and the start of the total timeout.
 pub(crate) struct Connected<'a> {
     pub(crate) client: Client,
     target: &'a Target,
@@ -88,22 +88,22 @@ pub(crate) struct Connected<'a> {
 }
 
 impl Target {
-    /// Whether the server is a command after `--`. If not, the first word names it.
+    /// Whether the server is a command after `--`. If not, the first word is its name or URL.
     pub(crate) fn has_command(&self) -> bool {
         !self.command.is_empty()
     }
 
-    /// The time for everything.
+    /// The total timeout, or its default.
     pub(crate) fn max_time(&self) -> Duration {
         self.max_time.unwrap_or(Duration::from_secs(600))
     }
 
-    /// The time for everything, if somebody has said so.
+    /// The total timeout, if `--max-time` was given.
     pub(crate) fn max_time_given(&self) -> Option<Duration> {
         self.max_time
     }
 
-    /// Connects to the server of this name, or to the command. What stands in the way has been told.
+    /// Connects to the named server or the command. An error has already been reported.
     pub(crate) async fn connect(
         &self,
         name: Option<&str>,
@@ -119,7 +119,7 @@ impl Target {
         let builder = self.builder(&questions)?;
         let client = self.opened(builder, place, interrupt).await?;
         if let (Some(known), Some(digest)) = (KnownServers::of_user(), digest) {
-            // It only serves completion, so it is no reason to fail.
+            // Only completion needs this, so an error is ignored.
             let _ = known.remember(&digest);
         }
         Ok(Connected {
@@ -131,8 +131,8 @@ impl Target {
         })
     }
 
-    /// Opens a connection within its time, unless somebody interrupts it. A child that was started in
-    /// vain is gone then.
+    /// Opens a connection within the connection timeout, unless a signal arrives. On failure, a
+    /// child that was started has ended when this returns.
     async fn opened(
         &self,
         builder: ClientBuilder,
@@ -165,8 +165,8 @@ impl Target {
         Err(code)
     }
 
-    /// The tools, without a word about what stands in the way, and without a trace: for completion.
-    /// So nothing is started and connected to that the user has not had before.
+    /// The tools of a server, for completion: reports no errors, writes no trace, and starts or
+    /// connects to known servers only.
     pub(crate) async fn tools_if_known(&self, name: Option<&str>) -> Option<Vec<Tool>> {
         let place = self.place(name).ok()?;
         if !KnownServers::of_user()?.contains(&place.digest()?) {
@@ -214,7 +214,7 @@ impl Target {
         match place {
             Place::Command { command, .. } => builder.spawn(*command).await,
             Place::Address { url, headers, .. } => {
-                // What is said on the command line counts for more than what a file says.
+                // Headers of the command line override those of the file.
                 let said = |name: &str| {
                     let mut said = self.headers.iter();
                     said.any(|(known, _)| known.eq_ignore_ascii_case(name))
@@ -252,18 +252,18 @@ impl Target {
     }
 }
 
-/// What to write if there is no server.
+/// The usage error for a command line without a server.
 pub(crate) fn which_server() -> &'static str {
     "no server given: write its URL or a name from `belay servers` first, or its command after `--`"
 }
 
 impl Connected<'_> {
-    /// All tools of the server. What stands in the way has been told.
+    /// All tools of the server. An error has already been reported.
     pub(crate) async fn tools(&self) -> Result<Vec<Tool>, Code> {
         self.listed("tools", self.client.list_all_tools()).await
     }
 
-    /// A list of the server's, within the time there is. What stands in the way has been told.
+    /// Awaits a listing within the total timeout. An error has already been reported.
     pub(crate) async fn listed<T>(
         &self,
         what: &str,
@@ -284,13 +284,13 @@ impl Connected<'_> {
         }
     }
 
-    /// A call with the deadlines of the command line.
+    /// Adds the timeouts of the command line to a call.
     pub(crate) fn timed<T>(&self, call: belay::Call<T>) -> belay::Call<T> {
         call.idle_timeout(self.target.timeout)
             .timeout(self.time_left())
     }
 
-    /// Whether the server asked something that nobody was there to answer.
+    /// Whether the server asked for input and the user could not be asked.
     pub(crate) fn nobody_to_ask(&self) -> bool {
         self.questions.nobody_to_ask()
     }
@@ -299,13 +299,13 @@ impl Connected<'_> {
         self.target.max_time().saturating_sub(self.since.elapsed())
     }
 
-    /// Whether the output is for programs.
+    /// Whether `--json` was given.
     pub(crate) fn json(&self) -> bool {
         self.target.json
     }
 }
 
-/// Whether a person sits at both ends.
+/// Whether stdin and stderr are terminals, so that the user can be asked.
 pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
@@ -316,7 +316,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     span.ok_or_else(|| "expected a number of seconds, such as 5 or 0.5".into())
 }
 
-/// `Name: value`, as curl has it.
+/// Parses `Name: value`, as in curl.
 fn header(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once(':').ok_or("expected NAME: VALUE")?;
     let (name, value) = (pair.0.trim(), pair.1.trim());

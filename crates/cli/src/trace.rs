@@ -1,4 +1,4 @@
-//! What goes over the wire, shown as curl shows it, or kept in a file.
+//! Wire trace: protocol messages on stderr with `>` and `<` as in curl, or in a file.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,7 +19,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// `None` if nobody wants to see anything.
+    /// `None` if neither `--verbose` nor `--trace-file` was given.
     pub(crate) fn open(shown: bool, file: Option<&Path>) -> Result<Option<Self>, String> {
         let file = match file {
             None => None,
@@ -55,7 +55,7 @@ impl Trace {
             let line = Line {
                 ms,
                 way,
-                // What is no JSON is kept as a text.
+                // A frame that is not JSON is written as a string.
                 text: raw.is_none().then_some(&*text),
                 frame: raw,
             };
@@ -66,7 +66,7 @@ impl Trace {
     }
 }
 
-/// One frame, exactly as it was.
+/// One line of the trace file. The frame is written unchanged.
 #[derive(Serialize)]
 struct Line<'a> {
     ms: f64,
@@ -77,7 +77,7 @@ struct Line<'a> {
     text: Option<&'a str>,
 }
 
-/// For our eyes only: there may be secrets in it.
+/// Creates the file with mode 0600, because messages may contain secrets.
 fn create(path: &Path) -> std::io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = File::options();

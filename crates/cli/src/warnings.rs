@@ -1,9 +1,8 @@
-//! Warnings and errors of the library, as lines on stderr: for `belay serve`, which is a program of its
-//! own and has no other log.
+//! A tracing subscriber for `belay serve`: prints warnings and errors of the SDK to stderr.
 //!
-//! A peer can cause warnings, so it must not be able to fill a disk with them: within a second a line is
-//! shown once, and only so many different ones. The rest is counted, and the number told with the next
-//! line that is shown.
+//! A peer can cause warnings, so they are rate-limited: within a second each line is shown once,
+//! and at most [`LINES`] different lines. Suppressed lines are counted, and the count is printed
+//! before the next line that is shown.
 
 use std::fmt::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -17,15 +16,15 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use crate::output;
 
 const WINDOW: Duration = Duration::from_secs(1);
-/// Different lines within a second.
+/// Maximum number of different lines within a second.
 const LINES: usize = 10;
-/// Bytes of a line. A pipe that has any room takes as much at once.
+/// Maximum length of a line in bytes. A pipe that is ready for writing takes it at once.
 const LENGTH: usize = 1024;
 
-/// Shows what the library warns of, from here on.
+/// Installs the subscriber.
 pub(crate) fn show() {
     let warnings = Warnings(Mutex::new(Recent::new(Instant::now())));
-    // If somebody has set another subscriber, they see to it.
+    // An error means that another subscriber is installed, which then gets the events.
     let _ = tracing::subscriber::set_global_default(warnings);
 }
 
@@ -50,7 +49,7 @@ impl Subscriber for Warnings {
         }
     }
 
-    // Spans are not shown; one number does for all of them.
+    // Spans are not shown, so they can share one id.
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
     }
@@ -104,7 +103,7 @@ impl Visit for Fields {
 struct Recent {
     since: Instant,
     lines: Vec<String>,
-    /// Lines that were not shown, or that nobody read.
+    /// Number of lines that were suppressed or could not be written.
     missed: u64,
 }
 
@@ -117,7 +116,7 @@ impl Recent {
         }
     }
 
-    /// What is to be shown now that there is this line.
+    /// Takes a new line and returns the lines to print now.
     fn shown(&mut self, line: String, now: Instant) -> Vec<String> {
         if now.saturating_duration_since(self.since) >= WINDOW {
             self.since = now;

@@ -56,7 +56,7 @@ impl Call {
         interrupt.ends(&server.client, called).await
     }
 
-    /// The server if it is named, the tool, and the words after it.
+    /// Splits the words into the server (if there is no command), the tool and its arguments.
     fn split(&self) -> Result<(Option<&str>, &str, &[String]), String> {
         match (self.target.has_command(), self.words.as_slice()) {
             (true, [tool, arguments @ ..]) => Ok((None, tool, arguments)),
@@ -112,7 +112,7 @@ impl Call {
         let ended = tokio::select! {
             ended = &mut call => ended,
             () = interrupt.once() => {
-                // On the wire; closing the client waits until that is out.
+                // Cancels on the wire. Closing the client waits until the cancellation is written.
                 canceller.cancel_because("interrupted");
                 bar.clear();
                 return interrupted(json);
@@ -128,7 +128,7 @@ impl Call {
             return exit::INPUT_REQUIRED;
         }
         let code = match ended {
-            // What is left of the time says little; what was given says more.
+            // The error has the time that was left for the call. Report the total timeout instead.
             Err(error) if error.clock() == Some(Clock::Total) && !json => {
                 let what = match error.safe_to_retry() {
                     true => "the request was never sent",
@@ -149,7 +149,7 @@ impl Call {
     }
 }
 
-/// Reads the arguments on a thread: a file or stdin may never end.
+/// Reads the arguments on a thread, because reading a file or stdin may block forever.
 async fn parse(tool: &Tool, words: &[String]) -> Result<Map<String, Value>, String> {
     let (done, parsed) = oneshot::channel();
     let (tool, words) = (tool.clone(), words.to_vec());

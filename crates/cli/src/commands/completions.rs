@@ -1,4 +1,4 @@
-//! `belay completions`, and the names of tools that a shell can complete.
+//! `belay completions`, and the candidates that a shell completes: server names, tool names, paths.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use crate::exit::Code;
 use crate::target::Target;
 use crate::{Cli, Command, config, output};
 
-/// Nobody waits longer than that for a key to do something.
+/// Timeout for asking a server for its tools after Tab was pressed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Generate shell completions.
@@ -64,17 +64,17 @@ impl Completions {
     }
 }
 
-/// Completes, if a shell asked for that. Then nothing else is done.
+/// Answers a completion request of a shell, if this process was started for one, and exits.
 pub(crate) fn complete() {
     clap_complete::CompleteEnv::with_factory(Cli::command).complete();
 }
 
-/// Names of servers. Those of files that others can change are not offered: they would not be started.
+/// Names of servers. Files that other users can change are left out: their servers are not started.
 pub(crate) fn servers(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let found = config::find(None);
     let names = found.servers.iter().map(|server| server.name.as_str());
-    // A name may stand in more than one file, and the nearest counts.
+    // A name can be in several files; the nearest file wins.
     let names: BTreeSet<&str> = names.filter(|name| name.starts_with(&*typed)).collect();
     let trusted = |name: &&str| found.named(name).is_some_and(|it| it.doubt.is_none());
     let names = names.into_iter().filter(|name| is_plain(name));
@@ -82,8 +82,8 @@ pub(crate) fn servers(typed: &OsStr) -> Vec<CompletionCandidate> {
     names.map(CompletionCandidate::new).collect()
 }
 
-/// Paths, for options that take one. Whoever has unpacked an archive has not chosen the names in it, so
-/// only those are offered that no shell reads otherwise, after what was typed.
+/// Paths, for options that take one. File names can come from elsewhere (an unpacked archive), so
+/// only names without characters that are special in a shell are offered.
 pub(crate) fn paths(typed: &OsStr) -> Vec<CompletionCandidate> {
     let is_plain = |letter: char| letter.is_alphanumeric() || "_-./+,@%:".contains(letter);
     let typed_text = typed.to_str().unwrap_or_default();
@@ -96,10 +96,10 @@ pub(crate) fn paths(typed: &OsStr) -> Vec<CompletionCandidate> {
     plain.collect()
 }
 
-/// The words of `belay call`: a server and then a tool, or a tool if the command is there already.
+/// Completes the words of `belay call`: a server and then a tool, or a tool after a command.
 ///
-/// The server is started to be asked, so only when a tool is really what is being typed, and only if
-/// it was started before: a key that is pressed by the way runs nothing new.
+/// Asking for the tools starts the server. So this is done only for a word that is a tool, and only
+/// if the user has started that server before: pressing Tab never runs a new command.
 pub(crate) fn call_words(typed: &OsStr) -> Vec<CompletionCandidate> {
     let text = typed.to_string_lossy();
     if text.starts_with('-') {
@@ -132,18 +132,18 @@ fn tools_in_time(target: &Target, server: Option<&str>) -> Option<Vec<Tool>> {
     runtime.block_on(async {
         let children = Children::now();
         let listing = tokio::time::timeout(PATIENCE, target.tools_if_known(server)).await;
-        // Nobody waits for a server to go, either.
+        // Killed, because completion does not wait for a graceful exit.
         children.since().kill().await;
         listing.ok().flatten()
     })
 }
 
-/// The command line so far, as the shell hands it over after `--`, if a word of `belay call` is what
-/// is being typed. A command after its own `--` is not: what is half typed must not be run.
+/// Parses the unfinished command line that the shell passes after `--`, if it is a `belay call`.
+/// `None` if the word is part of the server's command: an unfinished command must not be run.
 fn half_typed() -> Option<super::call::Call> {
     let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
     let words: Vec<_> = words.collect();
-    // Some shells say which word is meant; others end with it.
+    // Some shells pass the index of the word; for the others it is the last word.
     let at = std::env::var("_CLAP_COMPLETE_INDEX").ok();
     let at = at.and_then(|at| at.parse().ok());
     let at: usize = at.unwrap_or(words.len().saturating_sub(1));
@@ -157,16 +157,16 @@ fn half_typed() -> Option<super::call::Call> {
     }
 }
 
-/// Whether a name is one that the specification has for tools (2025-11-25 and later, server/tools), or
-/// that proposal SEP-986 had, with the slash. No shell reads any of these letters otherwise, so that
-/// what is completed is what is run. Nothing passes for an option.
+/// Whether a name is a valid tool name by the specification (2025-11-25 and later, server/tools),
+/// or by proposal SEP-986, which allows a slash. None of these characters is special in a shell, so
+/// the completed word is the one that is run. Names that look like options are refused.
 fn is_plain(name: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
     (1..=128).contains(&name.len()) && !name.starts_with('-') && name.chars().all(is_letter)
 }
 
-/// What a tool takes, for whoever looks at the candidates: `text: string, optional count: integer`.
-/// Shells show that, and some read it: it has only letters that mean nothing to them.
+/// The help text beside a candidate: `text: string, optional count: integer`. Some shells interpret
+/// it, so characters that are special in a shell are replaced.
 fn help(tool: &Tool) -> String {
     let arguments = arguments(tool).into_iter().map(|argument| {
         let mark = if argument.required { "" } else { "optional " };

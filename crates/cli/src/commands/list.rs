@@ -67,7 +67,7 @@ impl List {
         let signature = signature(tool);
         let description = tool.description.as_deref().unwrap_or_default();
         if !self.schema {
-            // The first line says what it is for; the rest is for those who look at the schema.
+            // Only the first line of the description; `--schema` prints all of it.
             let first = output::first_line(description);
             return format!("{signature:<width$}  {first}")
                 .trim_end()
@@ -90,7 +90,7 @@ impl List {
 }
 
 fn indented(what: &str, schema: &Map<String, Value>) -> String {
-    // JSON escapes some of what begins a line, but not all.
+    // JSON leaves some line separators and hidden characters unescaped.
     let schema = serde_json::to_string_pretty(schema).unwrap_or_default();
     let lines: Vec<_> = schema.split('\n').map(output::escaped).collect();
     format!("    {what}: {}", lines.join("\n    "))

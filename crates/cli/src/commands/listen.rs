@@ -77,8 +77,8 @@ impl Listen {
         uris.iter().fold(filter, |filter, uri| filter.resource(uri))
     }
 
-    /// Ends with the time that was given for it, if there was. Who waits for so many changes has waited
-    /// in vain then.
+    /// Listens for at most `--max-time`, if it was given. With `--count` the end of that time is a
+    /// timeout, otherwise it is a success.
     async fn in_time(&self, server: &Connected<'_>, listening: impl Future<Output = Code>) -> Code {
         let Some(given) = self.target.max_time_given() else {
             return listening.await;
@@ -131,7 +131,7 @@ impl Listen {
     }
 }
 
-/// What was asked for, and will not be told.
+/// The notifications that were requested and that the server does not send.
 fn missing(wanted: &SubscriptionFilter, agreed: &SubscriptionFilter) -> Vec<&'static str> {
     let lists = [
         (

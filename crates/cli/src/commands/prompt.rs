@@ -108,7 +108,7 @@ fn listed(prompts: &[Description]) -> String {
     output::columns(rows)
 }
 
-/// What is filled in: all of it texts.
+/// Parses `key=value` words into prompt arguments, which are all strings.
 fn filled_in(prompt: &Description, words: &[String]) -> Result<Vec<(String, String)>, String> {
     let known = || prompt.arguments.iter().flatten();
     let mut filled: Vec<(String, String)> = Vec::new();

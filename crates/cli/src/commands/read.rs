@@ -47,7 +47,7 @@ impl Read {
         interrupt.stops(&server, self.read(&server, uri)).await
     }
 
-    /// The server if it is named, and the URI if there is one.
+    /// Splits the words into the server (if there is no command) and the URI, if there is one.
     fn split(&self) -> Result<(Option<&str>, Option<&str>), String> {
         match (self.target.has_command(), self.words.as_slice()) {
             (true, []) => Ok((None, None)),
@@ -90,7 +90,7 @@ impl Read {
         };
         let templates = async {
             match server.client.pages::<ListResourceTemplates>().all().await {
-                // Some servers have resources and know nothing of templates.
+                // Some servers with resources do not implement templates.
                 Err(error) if output::is_unknown(&error) => Ok(Vec::new()),
                 listed => listed,
             }
@@ -121,7 +121,7 @@ async fn show(result: ReadResourceResult) -> Code {
     let on_terminal = std::io::stdout().is_terminal();
     for contents in result.contents {
         let printed = match contents.text.clone() {
-            // A line has an end where somebody reads it; a file gets what was read, and no more.
+            // A terminal gets one newline at the end; a file gets the text unchanged.
             Some(text) if on_terminal => {
                 output::put_on(text.trim_end_matches('\n').to_owned()).await
             }

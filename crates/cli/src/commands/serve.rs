@@ -99,8 +99,8 @@ impl Serve {
         }
     }
 
-    /// Where it is, on stderr.
-    fn announce(&self, listening: &ServerHandle) {
+    /// Prints the URL to stderr.
+    fn announce(&self, listening: &Listening) {
         let scheme = match self.tls_cert {
             Some(_) => "https",
             None => "http",
@@ -112,7 +112,7 @@ impl Serve {
     }
 }
 
-/// A number of bytes, with the suffixes that curl has.
+/// Parses a number of bytes, with the suffixes of curl.
 fn bytes(text: &str) -> Result<usize, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 10),

@@ -85,7 +85,8 @@ fn how(server: &Server) -> String {
     }
 }
 
-/// Without the environment, which may hold secrets. Variables are not expanded, for the same reason.
+/// A server as JSON. The environment is left out and variables are not expanded: both may hold
+/// secrets.
 fn as_json(server: &Server) -> serde_json::Value {
     let (name, file) = (&server.name, server.file.display().to_string());
     let mut json = match &server.how {

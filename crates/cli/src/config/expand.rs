@@ -1,13 +1,13 @@
-//! `${VAR}`, `${VAR:-default}` and `${env:VAR}`.
+//! Expands `${VAR}`, `${VAR:-default}` and `${env:VAR}` in configuration files.
 
-/// How deep defaults may stand in one another. People write one or two; a file of a stranger could
-/// hold as many as fit in it.
+/// Maximum nesting of defaults. One or two levels are common; a hostile file could nest until the
+/// stack overflows.
 const DEPTH: usize = 32;
 
 /// The value of an environment variable, if it is set.
 type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Expands the variables in a text, or says what cannot be.
+/// Expands the variables in a text. The error is a message for the user.
 pub(super) fn expand(text: &str, variable: Variable<'_>) -> Result<String, String> {
     expand_within(DEPTH, text, variable)
 }
@@ -23,7 +23,7 @@ fn expand_within(depth: usize, text: &str, variable: Variable<'_>) -> Result<Str
         }
         expanded.push_str(&rest[..start]);
         let inside = &rest[start + 2..];
-        // It looks at each byte once for each level, and there are few levels.
+        // Each level scans every byte once, and the number of levels is limited.
         let Some(end) = closing(inside) else {
             return Err("`${` without a closing `}`".into());
         };
@@ -34,7 +34,7 @@ fn expand_within(depth: usize, text: &str, variable: Variable<'_>) -> Result<Str
     Ok(expanded)
 }
 
-/// Where the bracket is that closes; a default may have some of its own.
+/// Position of the closing bracket. A default may contain nested brackets.
 fn closing(text: &str) -> Option<usize> {
     let mut open = 0;
     for (at, c) in text.char_indices() {
@@ -51,7 +51,8 @@ fn closing(text: &str) -> Option<usize> {
 fn value(depth: usize, inside: &str, variable: Variable<'_>) -> Result<String, String> {
     if let Some(input) = inside.strip_prefix("input:") {
         return Err(format!(
-            "`${{input:{input}}}` works only in the editor; set an environment variable and write `${{env:…}}`"
+            "`${{input:{input}}}` works only in the editor; \
+             set an environment variable and write `${{env:…}}`"
         ));
     }
     let inside = inside.strip_prefix("env:").unwrap_or(inside);

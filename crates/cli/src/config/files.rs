@@ -1,8 +1,8 @@
-//! Where hosts keep their servers.
+//! Paths of the configuration files of MCP hosts.
 
 use std::path::{Path, PathBuf};
 
-/// Below a project.
+/// Relative to a project folder.
 const OF_A_PROJECT: [&str; 5] = [
     ".mcp.json",
     ".vscode/mcp.json",
@@ -11,7 +11,7 @@ const OF_A_PROJECT: [&str; 5] = [
     ".codex/config.toml",
 ];
 
-/// Below a home folder.
+/// Relative to the home folder.
 const OF_A_USER: [&str; 6] = [
     ".claude.json",
     ".config/Claude/claude_desktop_config.json",
@@ -21,7 +21,7 @@ const OF_A_USER: [&str; 6] = [
     ".codex/config.toml",
 ];
 
-/// Every place where there may be a file, the nearest first: this folder, those above it, home.
+/// All candidate paths, nearest first: the current folder, its parents, the home folder.
 pub(crate) fn known_files() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let here = std::env::current_dir().unwrap_or_default();

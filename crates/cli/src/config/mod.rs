@@ -1,6 +1,7 @@
-//! Servers by name, from the files that hosts keep.
+//! Servers by name, from the configuration files of MCP hosts.
 //!
-//! A file is only read. What is wrong with one is told with its line; the others count all the same.
+//! Files are never changed. An error in one file is reported with its line, and the other files are
+//! still used.
 
 mod expand;
 mod files;
@@ -15,13 +16,13 @@ pub(crate) use files::known_files;
 use crate::output::escaped;
 use crate::permissions::{Doubt, is_ours};
 
-/// A server, as a file says it is reached: word for word, since variables may hold secrets.
+/// A server as configured in a file. Variables are not expanded, because they may hold secrets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) file: PathBuf,
     pub(crate) how: How,
-    /// Why the file may say what somebody else wants. Such a server is listed, and never started.
+    /// Why another user could have written this entry. Such a server is listed but never started.
     pub(crate) doubt: Option<Doubt>,
 }
 
@@ -40,7 +41,7 @@ pub(crate) enum How {
 }
 
 impl How {
-    /// With the values of its variables.
+    /// Expands the variables.
     pub(crate) fn expanded(&self) -> Result<Self, String> {
         let variable = |name: &str| std::env::var(name).ok();
         let expand = |text: &String| expand::expand(text, &variable);
@@ -74,11 +75,11 @@ fn expand_all(
     expanded.collect()
 }
 
-/// What is wrong with a file, and where.
+/// An error in a configuration file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Problem {
     pub(crate) file: PathBuf,
-    /// Counted from 1, if it is known.
+    /// Line number, counted from 1, if known.
     pub(crate) line: Option<usize>,
     pub(crate) what: String,
 }
@@ -94,17 +95,17 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All servers that were found, the nearest file first, and all that was wrong.
+/// All servers that were found, nearest file first, and all errors.
 #[derive(Default, Debug)]
 pub(crate) struct Found {
     pub(crate) servers: Vec<Server>,
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Looks into one file if it is given, else into all that hosts keep.
+/// Reads the given file, or all known configuration files.
 ///
-/// What belongs to somebody else is passed over, since anybody can put a file above a folder of ours,
-/// such as into `/tmp`. A file that is given was chosen, whoever it belongs to.
+/// Of the known files, those that belong to another user are skipped, because every user can put a
+/// file into a parent folder such as `/tmp`. A file that was given explicitly is always read.
 pub(crate) fn find(file: Option<&Path>) -> Found {
     let mut found = Found::default();
     match file {

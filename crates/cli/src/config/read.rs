@@ -1,4 +1,4 @@
-//! Reads one file: JSON with comments, or TOML.
+//! Reads one configuration file: JSON with comments, or TOML.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{Found, How, Problem, Server};
 use crate::permissions::Doubt;
 
-/// What hosts call the map of servers.
+/// The map of servers, under the names that hosts use for it.
 #[derive(Deserialize)]
 struct Contents {
     #[serde(default, rename = "mcpServers")]
@@ -21,7 +21,7 @@ struct Contents {
     codex_servers: BTreeMap<String, Entry>,
 }
 
-/// One server. Hosts keep other things beside these; they are passed over.
+/// One server. Unknown fields are ignored.
 #[derive(Deserialize)]
 struct Entry {
     command: Option<String>,
@@ -36,7 +36,7 @@ struct Entry {
     headers: BTreeMap<String, Scalar>,
 }
 
-/// People write numbers and flags where a text is wanted.
+/// A number or a boolean is accepted where a string is expected.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Scalar {
@@ -45,7 +45,7 @@ enum Scalar {
     Flag(bool),
 }
 
-/// Adds what a file says; what is wrong with one server spoils only that.
+/// Adds the servers of a file. An error in one server does not affect the others.
 pub(super) fn read(file: &Path, found: &mut Found) {
     let problem = |line, what| Problem {
         file: file.to_owned(),
@@ -85,7 +85,7 @@ pub(super) fn read(file: &Path, found: &mut Found) {
     }
 }
 
-/// What a file says, and whether somebody else could have written it.
+/// The text of a file, and whether another user could have written it.
 fn contents(path: &Path) -> io::Result<(String, Option<Doubt>)> {
     let mut file = File::open(path)?;
     let doubt = Doubt::about(path, &file.metadata()?);
@@ -100,7 +100,7 @@ fn json(text: &str) -> Result<Contents, Misread> {
     serde_json::from_str(&without_comments(text)).map_err(|error| {
         let line = Some(error.line()).filter(|line| *line > 0);
         let told = error.to_string();
-        // The position is told in front, and what follows repeats it.
+        // The message ends with the position, which is already printed in front.
         let what = told.split(" at line ").next().unwrap_or(&told);
         (line, format!("{what}{}", expected(what)))
     })
@@ -118,7 +118,7 @@ fn toml(text: &str) -> Result<Contents, Misread> {
     })
 }
 
-/// What should stand there, where that is not said.
+/// A hint about the expected format, if the message does not say what is expected.
 fn expected(what: &str) -> &'static str {
     match what.contains("expected") {
         true => "",
@@ -159,7 +159,7 @@ impl Scalar {
     }
 }
 
-/// The line on which a server begins, as far as can be told.
+/// The line on which a server's entry probably begins.
 fn line_of(text: &str, name: &str) -> Option<usize> {
     let quoted = format!("\"{name}\"");
     let table = format!("servers.{name}]");
@@ -169,7 +169,7 @@ fn line_of(text: &str, name: &str) -> Option<usize> {
     found.map(|line| line + 1)
 }
 
-/// Blanks out comments and commas before a closing bracket, so that every position stays.
+/// Replaces comments and trailing commas by spaces, so that positions do not change.
 fn without_comments(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut comma = None;
@@ -213,7 +213,7 @@ fn without_comments(text: &str) -> String {
         }
         at += 1;
     }
-    // Only whole characters were blanked out: comments begin and end at ASCII.
+    // Still valid UTF-8: comments begin and end at ASCII characters.
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

@@ -1,4 +1,4 @@
-//! `belay demo`: what becomes of requests when things go wrong, for real.
+//! `belay demo`: shows how requests end when servers die, callers give up and transports close.
 
 mod scenarios;
 mod stage;
@@ -22,19 +22,19 @@ use stage::Wire;
 #[derive(Args)]
 pub(crate) struct Demo {}
 
-/// What a scenario has shown.
+/// The result of a scenario on one transport.
 struct Shown {
-    /// What the caller was told.
+    /// The error that the caller got.
     caller: String,
-    /// What the server did.
+    /// What the server did, or how it ended.
     server: String,
-    /// Handlers that were left running.
+    /// Number of handlers that were left running.
     leaked: usize,
-    /// Whether all was as promised.
+    /// Whether every check passed.
     kept: bool,
 }
 
-/// Prints what happens, and when.
+/// Prints each step with the time since the start.
 struct Timeline {
     start: Instant,
 }
@@ -52,7 +52,7 @@ impl Timeline {
     }
 }
 
-/// A scenario may fail in ways that are no part of it.
+/// `Err` if the scenario could not be run.
 type Played = Result<Shown, stage::Failure>;
 
 impl Demo {
@@ -64,7 +64,7 @@ impl Demo {
             code = &mut playing => return code,
             () = interrupt.once() => {}
         }
-        // Its servers go with it, those that listen among them.
+        // Dropping it ends the servers it has started.
         let started = children.since();
         drop(playing);
         interrupt.waits_for(&started).await;

@@ -1,4 +1,4 @@
-//! The four reports, played.
+//! The four bug reports, as scenarios.
 
 use std::future::Future;
 use std::path::Path;
@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use super::stage::{Ended, Failure, Stage, Wire};
 use super::{Played, Shown, Timeline};
 
-/// One report.
+/// One bug report and the scenario that replays it.
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) report: &'static str,
@@ -133,7 +133,7 @@ async fn transport_closes(wire: Wire) -> Played {
     })
 }
 
-/// The input of a server ends while five calls hang in it.
+/// Closes stdin of a server while five calls are running in it.
 async fn input_ends(mode: Mode, log: &Path) -> Result<(String, Ended, Duration), Failure> {
     let time = Timeline::new();
     let mut server = tokio::process::Command::new(std::env::current_exe()?)
@@ -162,7 +162,7 @@ async fn input_ends(mode: Mode, log: &Path) -> Result<(String, Ended, Duration),
     Ok(("none (stdin closed)".into(), ended, closed.elapsed()))
 }
 
-/// A server is told to end while five calls hang in it, and their streams are open.
+/// Sends SIGTERM to an HTTP server while five calls are running and their streams are open.
 async fn listener_ends(wire: Wire, log: &Path) -> Result<(String, Ended, Duration), Failure> {
     let time = Timeline::new();
     let mut stage = Stage::set(wire, Some(log)).await?;
@@ -228,7 +228,7 @@ async fn server_stopped(wire: Wire) -> Played {
     })
 }
 
-/// The error of a call that must not have an answer.
+/// The error of a call that must fail.
 fn told<T>(ended: Result<T, Error>) -> Result<Error, &'static str> {
     match ended {
         Ok(_) => Err("a call was answered that should have failed"),

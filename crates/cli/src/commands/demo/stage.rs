@@ -1,4 +1,4 @@
-//! Where a scenario is played: a server in a process of its own, and a client of it.
+//! The setup of a scenario: a server in a child process and a client connected to it.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::process::Child;
 
 pub(super) type Failure = Box<dyn std::error::Error>;
 
-/// How client and server speak to each other.
+/// A transport and a protocol era.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wire {
     Stdio(Mode),
@@ -47,29 +47,29 @@ impl Wire {
     }
 }
 
-/// A client, and its server.
+/// A client and its server.
 pub(super) struct Stage {
     pub(super) client: Client,
     pid: u32,
     server: Option<HttpServer>,
 }
 
-/// A server that listens.
+/// The child process of an HTTP server.
 struct HttpServer {
     child: Child,
-    /// What it says after its first line.
+    /// Its stderr after the first line.
     stderr: BufReader<tokio::process::ChildStderr>,
 }
 
-/// How a server has ended.
+/// How a server process ended.
 pub(super) struct Ended {
     pub(super) status: std::process::ExitStatus,
-    /// Bytes that it wrote to its stderr while it did.
+    /// Number of bytes that it wrote to stderr while it ended.
     pub(super) noise: usize,
 }
 
 impl Stage {
-    /// Starts a server, and connects to it. What its handlers clean up goes into the log.
+    /// Starts a server and connects to it. Its handlers log their clean-up to the given file.
     pub(super) async fn set(wire: Wire, log: Option<&std::path::Path>) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("serve");
@@ -120,7 +120,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Ends a server that listens, and waits until it has ended.
+    /// Ends an HTTP server with SIGTERM and waits for its exit.
     pub(super) async fn terminate(&mut self) -> Result<Ended, Failure> {
         self.signal(Signal::TERM)?;
         let server = self
@@ -135,14 +135,14 @@ impl Stage {
         })
     }
 
-    /// How many `hang`s the server says are running.
+    /// Asks the server for its number of running `hang` calls.
     pub(super) async fn active(&self) -> Result<usize, Failure> {
         let result = self.client.call_tool("active", json!({})).await?;
         let text = result.content.first().and_then(|block| block.as_text());
         Ok(text.unwrap_or_default().parse()?)
     }
 
-    /// Asks until the server says so, for a while.
+    /// Polls until that number of calls is running, at most 1000 times.
     pub(super) async fn until_active(&self, count: usize) -> Result<(), Failure> {
         for _ in 0..1000 {
             if self.active().await? == count {
