@@ -178,8 +178,8 @@ async fn execute(_: Context, execute: Key) -> String {
 }
 
 /// Counts the requests of the whole process, without this one.
-async fn ledger(books: Books) -> Json<Value> {
-    let requests = books.ledger().requests;
+async fn ledger(stats: ServerStats) -> Json<Value> {
+    let requests = stats.ledger().requests;
     Json(json!({
         "started": requests.started() - 1,
         "ended": requests.ended(),

@@ -100,7 +100,7 @@ impl Serve {
     }
 
     /// Prints the URL to stderr.
-    fn announce(&self, listening: &Listening) {
+    fn announce(&self, listening: &ServerHandle) {
         let scheme = match self.tls_cert {
             Some(_) => "https",
             None => "http",

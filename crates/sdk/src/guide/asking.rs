@@ -36,7 +36,7 @@
 //!
 //! Two questions that are asked concurrently, with `join!`, share one round trip. A question is
 //! identified by its order, or by its name
-//! ([`Asking::named`](crate::Asking::named)), and by its content. An answer to another question is
+//! ([`InputFuture::named`](crate::InputFuture::named)), and by its content. An answer to another question is
 //! ignored.
 //!
 //! For explicit round trips use [`Tool::in_steps`](crate::Tool::in_steps).
@@ -45,7 +45,7 @@
 //! ([`Context::elicit_url`](crate::Context::elicit_url)), for input that the client must not see, such
 //! as a password. The user's consent to open the page does not mean that they have finished there: the
 //! handler has to find that out itself. It can then notify a client of 2025-11-25
-//! ([`Context::visited`](crate::Context::visited)).
+//! ([`Context::elicitation_complete`](crate::Context::elicitation_complete)).
 //!
 //! If the client does not support the question, the request ends at that point with the error that the
 //! specification has for it. If the handler can do without an answer, check

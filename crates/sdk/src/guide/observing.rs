@@ -26,5 +26,5 @@
 //! [`layers::Propagate`](crate::layers::Propagate), [`Context::trace_context`](crate::Context::trace_context).
 //!
 //! [`Server::books`](crate::Server::books) has the request counters of all connections: how many
-//! requests began, how each ended, how many are running. An HTTP service with `Endpoint::observed` serves
+//! requests began, how each ended, how many are running. An HTTP service with `Endpoint::with_metrics` serves
 //! them at `/metrics` in the format of Prometheus.
