@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command};
 use std::time::{Duration, Instant};
 
-use belay::engine::Mode;
+use belay::client::Mode;
 use belay_cost::bare;
 use belay_cost::messages::{Era, TEXT};
 use rmcp::model::{CallToolRequestParams, ProtocolVersion};

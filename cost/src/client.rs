@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use belay::engine::Mode;
+use belay::client::Mode;
 use belay::{Client, Error};
 use belay_cost::bare;
 use belay_cost::messages::{Era, TEXT};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belay::Client;
-use belay::engine::Mode;
+use belay::client::Mode;
 use serde_json::{Value, json};
 
 use crate::Checked;

@@ -4,8 +4,9 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use belay::engine::Mode;
-use belay::{Client, ClientBuilder, Error};
+use belay::client::ClientBuilder;
+use belay::client::Mode;
+use belay::{Client, Error};
 use rustix::process::Signal;
 use serde_json::json;
 use tokio::task::JoinSet;

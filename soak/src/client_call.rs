@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use belay::engine::By;
+use belay::outcome::By;
 use belay::types::CallToolResult;
 use belay::{Call, Client, Error};
 use serde_json::json;

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belay::{ClientBuilder, Direction};
+use belay::client::ClientBuilder;
+use belay::transport::Direction;
 use serde_json::Value;
 
 use crate::Done;

@@ -2,7 +2,7 @@
 //! server exits in good order (**orderly-close**, **typed-end**).
 
 use belay::Client;
-use belay::engine::Mode;
+use belay::client::Mode;
 use serde_json::json;
 use tokio::time::timeout;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belay::engine::Mode;
+use belay::client::Mode;
 use tokio::task::JoinSet;
 
 use crate::Done;

@@ -4,9 +4,10 @@
 
 use std::process::ExitCode;
 
-use belay::engine::Mode;
+use belay::client::ClientBuilder;
+use belay::client::Mode;
 use belay::types::{ElicitResult, Field, FormSchema};
-use belay::{Client, ClientBuilder, Error};
+use belay::{Client, Error};
 use serde_json::{Map, Value, json};
 
 #[tokio::main]

@@ -1,10 +1,11 @@
 //! Tools that ask their client: 2025.
 
+use belay::input::InputError;
 use belay::types::{
     BooleanField, ChoiceField, ChoicesField, CreateMessageParams, ElicitParams, Field, FormSchema,
     NumberField, SamplingMessage, TextField, TitledChoiceField, TitledChoicesField,
 };
-use belay::{Context, InputError, Server, Tool};
+use belay::{Context, Server, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;

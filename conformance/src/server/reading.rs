@@ -1,7 +1,8 @@
 //! Resources, prompts, and what their arguments could be.
 
 use belay::types::{ContentBlock, ImageContent, PromptMessage, ResourceContents};
-use belay::{Context, Prompt, Resource, ResourceTemplate, Server, base64};
+use belay::{Context, Prompt, Resource, ResourceTemplate, Server};
+use belay_protocol::base64;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

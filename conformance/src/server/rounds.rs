@@ -2,8 +2,9 @@
 
 use std::future::IntoFuture;
 
+use belay::input::InputError;
 use belay::types::{CreateMessageParams, SamplingMessage};
-use belay::{Context, InputError, Prompt, RequestError, Server, Tool};
+use belay::{Context, Prompt, RequestError, Server, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -6,8 +6,9 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use belay::server::ServerStats;
 use belay::types::{CallToolResult, ElicitParams, FormSchema, TextField};
-use belay::{Context, Json, Prompt, Resource, ResourceTemplate, Server, ServerStats, Tool};
+use belay::{Context, Json, Prompt, Resource, ResourceTemplate, Server, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use belay::engine::By;
+use belay::outcome::By;
 use belay::{Error, ErrorKind};
 
 /// An exit code.

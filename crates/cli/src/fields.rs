@@ -1,6 +1,6 @@
 //! Form fields: the hint shown for a field, and parsing of the typed text.
 
-use belay::Schema;
+use belay::schema::Schema;
 use serde_json::Value;
 
 /// The hint behind a field's label: choices, type, default.

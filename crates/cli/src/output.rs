@@ -5,7 +5,7 @@ use std::error::Error as _;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use belay::engine::Sent;
+use belay::outcome::Sent;
 use belay::{Error, ErrorKind};
 use serde_json::json;
 use tokio::sync::oneshot;

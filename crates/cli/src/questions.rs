@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use belay::ClientBuilder;
+use belay::client::ClientBuilder;
 use belay::types::{ElicitResult, ElicitUrlParams};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, oneshot};

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use belay::engine::{Deadlines, Mode};
+use belay::client::ClientBuilder;
+use belay::client::Mode;
+use belay::limits::Deadlines;
 use belay::types::Tool;
-use belay::{Client, ClientBuilder, Error};
+use belay::{Client, Error};
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
 use tokio::time::timeout;

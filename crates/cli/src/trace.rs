@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use belay::Direction;
+use belay::transport::Direction;
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -145,7 +145,7 @@ impl Error {
 
     /// How the server's process ended, if it is one of ours and that is why the call was lost.
     #[cfg(all(feature = "stdio", feature = "client", unix))]
-    pub fn exited(&self) -> Option<&crate::ProcessExit> {
+    pub fn exited(&self) -> Option<&crate::client::ProcessExit> {
         match &*self.0 {
             Inner::Ended(Outcome::Lost { cause, .. }) => cause.source()?.downcast_ref(),
             _ => None,

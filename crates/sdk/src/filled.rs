@@ -15,7 +15,7 @@ pub(crate) fn check(form: &Value, answer: &ElicitResult) -> Result<(), String> {
 
 #[cfg(feature = "validate")]
 fn fits(form: &Value, content: &Value) -> Result<(), String> {
-    let schema = crate::Schema::compile(form).map_err(|error| error.to_string())?;
+    let schema = crate::schema::Schema::compile(form).map_err(|error| error.to_string())?;
     schema.check(content).map_err(|unfit| unfit.to_string())
 }
 

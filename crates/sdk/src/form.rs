@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 ///     age: Option<u8>,
 /// }
 ///
-/// let form = belay::form_of::<Person>().unwrap();
+/// let form = belay::input::form_of::<Person>().unwrap();
 /// assert_eq!(form.required, Some(vec!["name".to_owned()]));
 /// ```
 ///

@@ -72,7 +72,7 @@
 
 mod call;
 #[cfg(feature = "client")]
-mod client;
+pub mod client;
 mod context;
 mod driver;
 mod error;
@@ -82,55 +82,56 @@ mod filled;
 mod form;
 #[cfg(all(feature = "client", feature = "macros"))]
 pub mod guide;
-#[cfg(any(feature = "client", feature = "server"))]
 pub mod layers;
 #[cfg(any(feature = "server", feature = "validate"))]
 mod percent;
 mod principal;
 #[cfg(feature = "validate")]
-mod schema;
+pub mod schema;
 #[cfg(feature = "server")]
-mod server;
+pub mod server;
 mod sync;
 mod trace_context;
-mod transport;
+pub mod transport;
 
-pub use belay_protocol::{base64, engine, framing, jsonrpc, types};
-pub use call::{Call, CallRequest, Canceller, ClientLayer, InFlight, NextCall};
+pub use belay_protocol::{jsonrpc, types};
+pub use call::{Call, Canceller, InFlight};
 #[cfg(feature = "client")]
-pub use client::supervise::{Restart, Supervision};
-#[cfg(feature = "client")]
-pub use client::{
-    Cache, Change, Client, ClientBuilder, Pages, PaginatedRequest, PromptArguments, Subscription,
-    SubscriptionEnd,
-};
+pub use client::handle::Client;
 pub use context::Context;
-#[cfg(feature = "server")]
-pub use context::{InputError, InputFuture};
-pub use driver::{Direction, LayerFuture};
 pub use error::{Error, ErrorKind};
-#[cfg(feature = "server")]
-pub use form::form_of;
 pub use principal::Principal;
-#[cfg(feature = "validate")]
-pub use schema::{Schema, SchemaError, ValidationError};
 #[cfg(feature = "server")]
-pub use server::{
-    CacheHint, Caching, CompletionRequest, Contents, InputMethod, InputRequests, IntoContents,
-    IntoPrompt, IntoToolResult, Json, Next, Prompt, Prompts, RequestError, Resource,
-    ResourceTemplate, Resources, RoundTrip, Server, ServerConnection, ServerLayer, ServerStats,
-    Step, Tool, ToolError, Tools, UriTemplate, UriTemplateError,
-};
-#[cfg(feature = "sealed")]
-pub use server::{RequestState, StateKey};
-pub use trace_context::TraceContext;
-#[cfg(all(feature = "stdio", feature = "client", unix))]
-pub use transport::child::ProcessExit;
-pub use transport::memory::{MemoryEnd, memory};
-#[cfg(all(any(feature = "stdio", feature = "http"), feature = "server", unix))]
-pub use transport::stderr::{StderrGuard, guard_stderr};
+pub use server::builder::Server;
+#[cfg(feature = "server")]
+pub use server::offers::{Prompt, RequestError, Resource, ResourceTemplate, Tool, ToolError};
+#[cfg(feature = "server")]
+pub use server::reply::Json;
 #[cfg(all(feature = "stdio", feature = "server", unix))]
 pub use transport::stdio::serve_stdio;
+
+/// How a call ended, and what is known of calls and handlers as a whole.
+pub mod outcome {
+    pub use belay_protocol::engine::{
+        Book, By, Clock, End, Ledger, Loss, LossKind, Outcome, Rejection, Sent, StopCause,
+        Violation,
+    };
+}
+
+/// Limits, deadlines and other timeouts.
+pub mod limits {
+    pub use belay_protocol::engine::{Deadlines, Limits, Timeouts, Wait};
+}
+
+/// Input from the client within a handler: elicitation, sampling and roots.
+///
+/// The everyday way is [`Context::elicit`], [`Context::sample`] and [`Context::roots`].
+#[cfg(feature = "server")]
+pub mod input {
+    pub use crate::context::{InputError, InputFuture};
+    pub use crate::form::form_of;
+    pub use crate::server::input_required::{InputMethod, InputRequests, RoundTrip, Step};
+}
 
 /// Streamable HTTP in both eras, and the event streams of 2024-11-05.
 ///
@@ -149,15 +150,15 @@ pub mod http {
     };
 }
 
-/// Marks a method as a tool; see [`server`].
+/// Marks a method as a tool; see [`macro@server`].
 #[cfg(feature = "macros")]
 pub use belay_macros::tool;
 
-/// Marks a method as a prompt; see [`server`].
+/// Marks a method as a prompt; see [`macro@server`].
 #[cfg(feature = "macros")]
 pub use belay_macros::prompt;
 
-/// Marks a method as a resource, or as many by a pattern; see [`server`].
+/// Marks a method as a resource, or as many by a pattern; see [`macro@server`].
 #[cfg(feature = "macros")]
 pub use belay_macros::resource;
 
@@ -207,7 +208,7 @@ pub use belay_macros::resource;
 /// `Option` need not be given. Doc comments are descriptions, for the tool and for each argument;
 /// `#[serde(…)]` and `#[schemars(…)]` may stand before an argument.
 ///
-/// It returns nothing, a `String`, anything else that is [`IntoToolResult`], a type of one's own with
+/// It returns nothing, a `String`, anything else that is [`IntoToolResult`](server::IntoToolResult), a type of one's own with
 /// `Serialize` and `JsonSchema`, which becomes structured content with an output schema, or a
 /// `Result` of one of these, whose error the model gets to see.
 ///
@@ -222,9 +223,9 @@ pub use belay_macros::resource;
 ///
 /// # Prompts and resources
 ///
-/// They look the same. A prompt gives what [`IntoPrompt`] takes; its arguments are texts on the wire,
-/// and may be numbers, `bool`s and enums here. A resource gives what [`IntoContents`] takes; if its
-/// URI has something in braces, that is an argument (see [`UriTemplate`]).
+/// They look the same. A prompt gives what [`IntoPrompt`](server::IntoPrompt) takes; its arguments are texts on the wire,
+/// and may be numbers, `bool`s and enums here. A resource gives what [`IntoContents`](server::IntoContents) takes; if its
+/// URI has something in braces, that is an argument (see [`UriTemplate`](server::UriTemplate)).
 ///
 /// ```
 /// use belay::RequestError;
@@ -301,7 +302,7 @@ pub use belay_macros::server;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod macros {
-    pub use crate::server::{Produced, Structured, ViaContent, ViaResult, ViaStructured};
+    pub use crate::server::offers::{Produced, Structured, ViaContent, ViaResult, ViaStructured};
     pub use schemars;
     pub use serde;
 }

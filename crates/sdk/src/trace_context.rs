@@ -6,7 +6,7 @@ use belay_protocol::types::meta_key::{BAGGAGE, TRACEPARENT, TRACESTATE};
 /// Which trace a request belongs to, as tracing systems hand it on from one program to the next.
 ///
 /// ```
-/// use belay::TraceContext;
+/// use belay::layers::TraceContext;
 ///
 /// let parent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 /// let context = TraceContext::new(parent).unwrap();

@@ -1,13 +1,13 @@
 //! Looks at the books.
 
-use belay::engine::{Book, Ledger};
+use belay::outcome::{Book, Ledger};
 
 /// Checks that `started = ends + in flight`, in both directions, and that nothing is in flight.
 ///
 /// It panics if something is: it is for the end of a test.
 ///
 /// ```
-/// belay_testkit::check(&belay::engine::Ledger::default());
+/// belay_testkit::check(&belay::outcome::Ledger::default());
 /// ```
 pub fn check(ledger: &Ledger) {
     for (name, book) in [("calls", &ledger.calls), ("requests", &ledger.requests)] {

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use belay::engine::Mode;
-use belay::{Client, Error, Server, ServerConnection};
+use belay::client::Mode;
+use belay::server::ServerConnection;
+use belay::{Client, Error, Server};
 
 /// Joins a client and a server by a pipe in memory.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), belay::Error> {
-/// use belay::{Server, engine::Mode};
+/// use belay::client::Mode;
+/// use belay::Server;
 /// let server = Server::new("example", "1").instructions("Say nothing.");
 /// let (client, serving) = belay_testkit::pair(&server, Mode::Auto).await?;
 /// assert_eq!(client.instructions().as_deref(), Some("Say nothing."));
@@ -22,7 +24,7 @@ use belay::{Client, Error, Server, ServerConnection};
 ///
 /// Dropping it closes both ends.
 pub async fn pair(server: &Server, mode: Mode) -> Result<(Client, ServerConnection), Error> {
-    let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+    let ((server_in, server_out), (client_in, client_out)) = belay::transport::memory();
     let serving = server.serve(server_in, server_out);
     let client = Client::builder("testkit", env!("CARGO_PKG_VERSION"))
         .mode(mode)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belay::MemoryEnd;
+use belay::transport::MemoryEnd;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
 use tokio::time::timeout;
@@ -33,7 +33,7 @@ impl Peer {
 
     /// A peer, and the other end of the pipe to it.
     pub fn pipe() -> (Self, MemoryEnd) {
-        let ((reader, writer), other) = belay::memory();
+        let ((reader, writer), other) = belay::transport::memory();
         (Self::new(reader, writer), other)
     }
 

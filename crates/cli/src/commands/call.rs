@@ -1,6 +1,6 @@
 //! `belay call`
 
-use belay::engine::Clock;
+use belay::outcome::Clock;
 use belay::types::{CallToolResult, ContentBlock, Tool};
 use clap::Args;
 use clap_complete::ArgValueCompleter;

@@ -1,7 +1,7 @@
 //! `belay listen`
 
+use belay::client::{Change, SubscriptionEnd};
 use belay::types::modern::SubscriptionFilter;
-use belay::{Change, SubscriptionEnd};
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use serde_json::json;

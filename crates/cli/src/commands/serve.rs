@@ -86,7 +86,7 @@ impl Serve {
         }
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let _stderr = belay::guard_stderr();
+        let _stderr = belay::server::guard_stderr();
         let mut listening = endpoint.bind(address).await?;
         self.announce(&listening);
         loop {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use belay::Client;
-use belay::engine::Mode;
+use belay::client::Mode;
 use belay::types::ElicitResult;
 use belay_testkit::{Peer, until};
 use serde_json::json;

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use belay::engine::{Mode, Outcome, Rejection};
+use belay::client::Mode;
+use belay::outcome::{Outcome, Rejection};
 use belay::{Client, ErrorKind};
 use rustix::process::Signal;
 use serde_json::{Value, json};

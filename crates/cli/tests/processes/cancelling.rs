@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use belay::engine::{End, Mode};
+use belay::client::Mode;
+use belay::outcome::End;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -76,7 +76,7 @@ async fn typed_end_what_a_server_said_before_it_died_is_heard_first() {
         echo '{"jsonrpc":"2.0","id":2,"result":{"content":[]}}'
         kill -9 $$
     "#;
-    let client = client_of_script(belay::engine::Mode::Auto, script).await;
+    let client = client_of_script(belay::client::Mode::Auto, script).await;
     let first = client.call_tool("a", json!({})).start();
     let second = client.call_tool("b", json!({})).start();
     assert!(first.await.is_ok());
@@ -96,7 +96,7 @@ async fn typed_end_what_a_server_said_before_it_died_is_heard_by_a_busy_runtime(
             printf '{{"jsonrpc":"2.0","id":2,"result":{{"content":[]}}}}{end}'
             "#
         );
-        let client = client_of_script(belay::engine::Mode::Auto, &script).await;
+        let client = client_of_script(belay::client::Mode::Auto, &script).await;
         let call = client.call_tool("a", json!({})).start();
         tokio::time::sleep(Duration::from_millis(20)).await;
         // The only thread of the runtime is busy.
@@ -134,7 +134,7 @@ async fn a_server_that_dies_on_the_probe_is_started_once_more_the_legacy_way() {
         echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05","capabilities":{},"serverInfo":{"name":"old","version":"1"}}}'
         cat > /dev/null
     "#;
-    let client = client_of_script(belay::engine::Mode::Auto, script).await;
+    let client = client_of_script(belay::client::Mode::Auto, script).await;
     assert_eq!(client.version().as_str(), "2024-11-05");
 }
 

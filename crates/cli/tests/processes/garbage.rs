@@ -1,6 +1,6 @@
 //! **smallest-scope**: a bad message spoils that message.
 
-use belay::engine::Mode;
+use belay::client::Mode;
 use serde_json::json;
 
 use crate::support::{MODES, RawServer, client_of_script};

@@ -5,9 +5,12 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use belay::engine::{Clock, End, Mode, Sent};
+use belay::client::ClientBuilder;
+use belay::client::Mode;
+use belay::outcome::{Clock, End, Sent};
+use belay::transport::Direction;
 use belay::types::CallToolResult;
-use belay::{Client, ClientBuilder, Direction, InFlight};
+use belay::{Client, InFlight};
 use belay_testkit::{RawHttp, check};
 use rustix::process::Signal;
 use serde_json::{Value, json};

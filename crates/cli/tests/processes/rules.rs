@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use belay::engine::{Clock, End, LossKind, Mode, Sent};
-use belay::{Client, ProcessExit};
+use belay::Client;
+use belay::client::Mode;
+use belay::client::ProcessExit;
+use belay::outcome::{Clock, End, LossKind, Sent};
 use belay_testkit::check;
 use rustix::process::Signal;
 use serde_json::{Value, json};

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use belay::client::{Change, Restart, SubscriptionEnd, Supervision};
 use belay::layers::Retry;
 use belay::types::modern::SubscriptionFilter;
-use belay::{Change, Client, ErrorKind, Restart, SubscriptionEnd, Supervision};
+use belay::{Client, ErrorKind};
 use belay_testkit::check;
 use rustix::process::Signal;
 use serde_json::json;
@@ -148,7 +149,7 @@ async fn only_success_fills_the_budget_again() {
         signal(client.pid().unwrap(), Signal::KILL);
         assert!(in_flight.await.unwrap_err().is_lost());
         let cause = client.closed().await;
-        assert_eq!(cause.kind, belay::engine::LossKind::ProcessExit);
+        assert_eq!(cause.kind, belay::outcome::LossKind::ProcessExit);
         assert_eq!(count("given up"), 1);
         let error = client
             .call_tool("echo", json!({ "text": "hi" }))

@@ -6,7 +6,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use belay::Client;
-use belay::engine::Mode;
+use belay::client::Mode;
 use belay::types::CallToolResult;
 use belay_testkit::Peer;
 use rustix::process::{Pid, Signal, kill_process};

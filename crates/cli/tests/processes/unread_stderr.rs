@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use belay::Client;
-use belay::engine::Mode;
+use belay::client::Mode;
 use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};

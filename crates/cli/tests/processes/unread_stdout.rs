@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use belay::engine::Mode;
+use belay::client::Mode;
 use belay_testkit::Transcript;
 use rustix::process::Signal;
 use serde_json::json;

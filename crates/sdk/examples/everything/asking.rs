@@ -4,12 +4,13 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use belay::input::{InputError, InputRequests, RoundTrip, Step};
 use belay::types::{
     BooleanField, ChoiceField, ChoicesField, ContentBlock, CreateMessageParams, ElicitParams,
     Field, FormSchema, NumberField, SamplingBlock, SamplingMessage, TextField, TitledChoiceField,
     TitledChoicesField, ToolResultContent,
 };
-use belay::{Context, InputError, InputRequests, RoundTrip, Server, Step, Tool, ToolError};
+use belay::{Context, Server, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

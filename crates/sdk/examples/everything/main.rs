@@ -11,8 +11,9 @@ mod tools;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use belay::Server;
+use belay::server::CacheHint;
 use belay::types::{Extra, Icon};
-use belay::{CacheHint, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

@@ -33,7 +33,8 @@ use crate::sync::Mutex;
 ///
 /// ```
 /// use belay::jsonrpc::RawJson;
-/// use belay::{ClientLayer, Error, LayerFuture, NextCall, CallRequest};
+/// use belay::layers::{CallRequest, ClientLayer, LayerFuture, NextCall};
+/// use belay::Error;
 ///
 /// struct Stamp;
 ///

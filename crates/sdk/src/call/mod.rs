@@ -164,7 +164,7 @@ impl<T> Call<T> {
     }
 
     /// Says which trace it belongs to.
-    pub fn trace_context(mut self, context: &crate::TraceContext) -> Self {
+    pub fn trace_context(mut self, context: &crate::layers::TraceContext) -> Self {
         if let Ok(ask) = &mut self.ask {
             context.put(&mut ask.meta);
         }

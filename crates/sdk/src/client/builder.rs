@@ -187,7 +187,7 @@ impl ClientBuilder {
     ///
     /// Where it cannot be found out whether a result fits, it is passed on, and a warning logged: where the
     /// schema loops or takes too much work, and where it has patterns that cannot be matched in linear time
-    /// ([`Schema::unsupported_patterns`](crate::Schema::unsupported_patterns)). The server has broken
+    /// ([`Schema::unsupported_patterns`](crate::schema::Schema::unsupported_patterns)). The server has broken
     /// nothing then.
     #[cfg(feature = "validate")]
     pub fn check_results(mut self) -> Self {

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 /// clients with the same credentials.
 ///
 /// ```
-/// use belay::Cache;
+/// use belay::client::Cache;
 ///
 /// let cache = Cache::new(1000, 16 << 20);
 /// let one = belay::Client::builder("editor", "1.0.0").cache(&cache);

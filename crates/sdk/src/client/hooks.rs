@@ -167,7 +167,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Cache;
+    use crate::client::Cache;
 
     fn raw(value: &serde_json::Value) -> RawJson {
         RawJson::encode(value).expect("it is JSON")

@@ -1,9 +1,12 @@
-//! A client: calls, and what a legacy server may ask back.
+//! Clients: building and supervising them, their subscriptions, lists and caches.
+//!
+//! The client itself is [`Client`].
 
 mod builder;
 mod cache;
 mod changes;
 mod features;
+pub(crate) mod handle;
 mod hooks;
 mod input_handlers;
 #[cfg(feature = "validate")]
@@ -12,282 +15,20 @@ mod pages;
 mod stream;
 pub(crate) mod supervise;
 
-use std::fmt;
-use std::sync::Arc;
-
-use belay_protocol::engine::{Ledger, Loss, Shutdown};
-use belay_protocol::jsonrpc::RawJson;
-use belay_protocol::types::modern::InputRequiredResult;
-use belay_protocol::types::{Era, Implementation, ProtocolVersion, Request as Typed};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_util::sync::CancellationToken;
-
-use crate::call::Route;
-use crate::driver::{Link, Process};
-use crate::{Call, Error};
-
+pub use belay_protocol::engine::Mode;
 pub use builder::ClientBuilder;
 pub use cache::Cache;
-pub(crate) use cache::{Shelf, is_kept};
-pub(crate) use changes::ChangeHub;
 pub use changes::{Change, Subscription, SubscriptionEnd};
 pub use features::PromptArguments;
+pub use pages::{Pages, PaginatedRequest};
+pub use supervise::{Restart, Supervision};
+
+#[cfg(all(feature = "stdio", unix))]
+pub use crate::transport::child::ProcessExit;
+
+pub(crate) use cache::{Shelf, is_kept};
+pub(crate) use changes::ChangeHub;
+pub(crate) use handle::{Client, Established, Held, Routes};
 pub(crate) use hooks::CallHooks;
 pub(crate) use input_handlers::InputHandlers;
 pub(crate) use pages::PAGES;
-pub use pages::{Pages, PaginatedRequest};
-
-/// A connection to a server. Cheap to clone; the connection is closed when the last one is dropped.
-///
-/// ```no_run
-/// # async fn example() -> Result<(), belay::Error> {
-/// let client = belay::Client::stdio("uvx", ["mcp-server-time"]).await?;
-/// let result = client
-///     .call_tool("get_current_time", serde_json::json!({ "timezone": "UTC" }))
-///     .timeout(std::time::Duration::from_secs(5))
-///     .await?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone)]
-pub struct Client {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    routes: Routes,
-    held: Held,
-    changes: Arc<ChangeHub>,
-}
-
-/// The ways of a client's requests.
-pub(crate) struct Routes {
-    pub(crate) all: Route,
-    /// Of those that can take rounds, or whose results may be used again.
-    pub(crate) kept: Route,
-    /// Whether servers were told that there are folders that matter.
-    pub(crate) has_roots: bool,
-}
-
-/// What a client holds on to.
-pub(crate) enum Held {
-    /// One connection.
-    One(Arc<Established>),
-    /// One connection after another.
-    Supervised(supervise::Supervised),
-}
-
-/// A connection that is open.
-pub(crate) struct Established {
-    pub(crate) link: Arc<Link>,
-    introduction: RawJson,
-    version: ProtocolVersion,
-    process: Option<Process>,
-    /// Cancelled when nothing is left of it, where that takes longer than its link does.
-    finished: Option<CancellationToken>,
-}
-
-/// Dropping the last client skips the drain: calls are cancelled and announced, and the link goes.
-impl Drop for Established {
-    fn drop(&mut self) {
-        self.link.shutdown(Shutdown::Now);
-    }
-}
-
-impl Established {
-    pub(crate) fn version(&self) -> ProtocolVersion {
-        self.version
-    }
-
-    pub(crate) async fn close(&self) -> Loss {
-        self.link.shutdown(Shutdown::Drain);
-        let cause = self.link.closed().await.cause;
-        if let Some(process) = &self.process {
-            let _ = process.gone.clone().wait_for(|gone| *gone).await;
-        }
-        if let Some(finished) = &self.finished {
-            finished.cancelled().await;
-        }
-        cause
-    }
-}
-
-impl Client {
-    pub(crate) fn from_parts(routes: Routes, held: Held, changes: Arc<ChangeHub>) -> Self {
-        let inner = Arc::new(Inner {
-            routes,
-            held,
-            changes,
-        });
-        Self { inner }
-    }
-
-    fn route(&self, method: &str) -> Route {
-        match is_kept(method) || InputRequiredResult::may_answer(method) {
-            true => self.inner.routes.kept.clone(),
-            false => self.inner.routes.all.clone(),
-        }
-    }
-
-    /// A call that cannot be made.
-    fn cannot<T: DeserializeOwned>(&self, error: serde_json::Error) -> Call<T> {
-        Call::failed(self.inner.routes.all.clone(), Error::bad_params(error))
-    }
-
-    fn changes(&self) -> Arc<ChangeHub> {
-        self.inner.changes.clone()
-    }
-
-    /// A link that was alive a moment ago. Waits for one that is being replaced.
-    async fn link(&self) -> Result<Arc<Link>, Error> {
-        match &self.inner.routes.all {
-            Route::Direct(link) => Ok(link.clone()),
-            Route::Layered(outlet) => Ok(outlet.lines.link().await?),
-        }
-    }
-
-    /// Whether there is no connection any more, and there will be none.
-    fn is_over(&self) -> bool {
-        match &self.inner.held {
-            Held::One(established) => established.link.is_closed(),
-            Held::Supervised(supervised) => supervised.is_over(),
-        }
-    }
-
-    /// Tells a legacy server something.
-    fn tell_legacy(&self, method: &'static str) {
-        let established = self.established();
-        if established.version.era() == Era::Legacy {
-            established.link.notify_now(method);
-        }
-    }
-
-    /// A client with settings of its own.
-    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
-        ClientBuilder::new(Implementation::new(name, version))
-    }
-
-    /// Connects over any pair of byte streams.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it closes the streams; the handshake is never cancelled on the wire.
-    pub async fn connect<R, W>(reader: R, writer: W) -> Result<Self, Error>
-    where
-        R: AsyncRead + Send + Unpin + 'static,
-        W: AsyncWrite + Send + Unpin + 'static,
-    {
-        ClientBuilder::default().connect(reader, writer).await
-    }
-
-    /// Makes a request.
-    pub fn request<R: Typed>(&self, params: &R::Params) -> Call<R::Result> {
-        Call::new::<R>(self.route(R::METHOD), params, None)
-    }
-
-    /// Makes a request by name, for what has no type.
-    pub fn request_raw<T: DeserializeOwned>(
-        &self,
-        method: &str,
-        params: &(impl Serialize + ?Sized),
-    ) -> Call<T> {
-        Call::raw(self.route(method), method, params, None)
-    }
-
-    /// The revision that is spoken.
-    pub fn version(&self) -> ProtocolVersion {
-        self.established().version
-    }
-
-    /// The era that is spoken.
-    pub fn era(&self) -> Era {
-        self.version().era()
-    }
-
-    /// How the server introduced itself: its answer to `initialize` or `server/discover`.
-    pub fn introduction(&self) -> RawJson {
-        self.established().introduction.clone()
-    }
-
-    /// The process id of the server, if it is a child of ours. It is its process group's, too.
-    pub fn pid(&self) -> Option<u32> {
-        let process = self.established().process.clone();
-        process.map(|process| process.pid)
-    }
-
-    /// How many requests began, and how each ended. A supervised client counts those of all its
-    /// connections.
-    pub fn ledger(&self) -> Ledger {
-        match &self.inner.held {
-            Held::One(established) => established.link.ledger(),
-            Held::Supervised(supervised) => supervised.ledger(),
-        }
-    }
-
-    /// The connection, or the last one there was.
-    fn established(&self) -> Arc<Established> {
-        match &self.inner.held {
-            Held::One(established) => established.clone(),
-            Held::Supervised(supervised) => supervised.established(),
-        }
-    }
-
-    /// Closes the connection: calls in flight are cancelled and announced, what waits is written for
-    /// up to a second, and the link goes. Tells why it is closed, which may be something earlier.
-    ///
-    /// If the server is a child process, this waits until it is gone, with all it has left behind: a
-    /// moment if it is well-behaved, a few seconds if it has to be killed
-    /// (**no-orphan-processes**). A program that ends before that leaves the child with the end of
-    /// its input, and on Linux with a SIGTERM.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it leaves the closing to go on in the background.
-    pub async fn close(&self) -> Loss {
-        match &self.inner.held {
-            Held::One(established) => established.close().await,
-            Held::Supervised(supervised) => supervised.close().await,
-        }
-    }
-
-    /// Kills the server with all it has started, if it is a child process, and closes the connection.
-    /// Nobody is asked, and nothing is cleaned up.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it leaves the rest to go on in the background.
-    pub async fn kill(&self) -> Loss {
-        if let Held::Supervised(supervised) = &self.inner.held {
-            supervised.stop();
-        }
-        let established = self.established();
-        if let Some(process) = &established.process {
-            (process.kill)();
-        }
-        established.link.shutdown(Shutdown::Now);
-        self.closed().await
-    }
-
-    /// Waits until the connection is closed, and tells why. That of a supervised client is closed
-    /// when it is given up.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it changes nothing.
-    pub async fn closed(&self) -> Loss {
-        match &self.inner.held {
-            Held::One(established) => established.link.closed().await.cause,
-            Held::Supervised(supervised) => supervised.closed().await,
-        }
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
-            .field("version", &self.version())
-            .finish()
-    }
-}

@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 use belay_protocol::jsonrpc::RawJson;
 use serde_json::Value;
 
+use crate::Error;
+use crate::schema::{Schema, SchemaError};
 use crate::sync::Mutex;
-use crate::{Error, Schema, SchemaError};
 
 /// So many tools are remembered.
 const MOST: usize = 1000;

@@ -31,7 +31,8 @@ use crate::sync::{Mutex, MutexGuard};
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), belay::Error> {
-/// use belay::{Client, Restart, Supervision};
+/// use belay::client::{Restart, Supervision};
+/// use belay::Client;
 /// use std::process::Command;
 ///
 /// let client = Client::builder("host", "1.0.0")

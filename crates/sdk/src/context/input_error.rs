@@ -9,7 +9,7 @@ use crate::Error;
 /// Why a question was not answered.
 ///
 /// ```
-/// # fn handle(error: belay::InputError) {
+/// # fn handle(error: belay::input::InputError) {
 /// if error.is_declined() {
 ///     // the person said no
 /// } else if error.is_dismissed() {

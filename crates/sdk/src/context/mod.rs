@@ -214,8 +214,8 @@ impl Context {
     }
 
     /// Which trace the request belongs to, if it says so.
-    pub fn trace_context(&self) -> Option<crate::TraceContext> {
-        crate::TraceContext::of(&self.meta())
+    pub fn trace_context(&self) -> Option<crate::layers::TraceContext> {
+        crate::layers::TraceContext::of(&self.meta())
     }
 
     /// Who asks, if somebody in front of this server has found out.

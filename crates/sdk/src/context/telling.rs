@@ -78,7 +78,8 @@ impl Context {
     /// from the answer to its request.
     ///
     /// ```
-    /// use belay::{Context, InputError};
+    /// use belay::input::InputError;
+    /// use belay::Context;
     ///
     /// # async fn paid(_payment: &str) {}
     /// // Each time it is asked, the payment has another number.

@@ -32,11 +32,11 @@
 //! not be repeated in each round trip.
 //! State between round trips is encrypted and carried by the client, which can neither read nor change
 //! it. It is valid for the same caller and the same request, for 15 minutes
-//! ([`RequestState`](crate::RequestState); servers that share a key can continue each other's requests).
+//! ([`RequestState`](crate::server::RequestState); servers that share a key can continue each other's requests).
 //!
 //! Two questions that are asked concurrently, with `join!`, share one round trip. A question is
 //! identified by its order, or by its name
-//! ([`InputFuture::named`](crate::InputFuture::named)), and by its content. An answer to another question is
+//! ([`InputFuture::named`](crate::input::InputFuture::named)), and by its content. An answer to another question is
 //! ignored.
 //!
 //! For explicit round trips use [`Tool::in_steps`](crate::Tool::in_steps).

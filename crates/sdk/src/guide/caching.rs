@@ -5,7 +5,8 @@
 //!
 //! ```
 //! use belay::types::CacheScope;
-//! use belay::{CacheHint, Resource, Server};
+//! use belay::server::CacheHint;
+//! use belay::{Resource, Server};
 //! use std::time::Duration;
 //!
 //! let minute = Duration::from_secs(60);
@@ -14,11 +15,11 @@
 //!     .resource(Resource::text("orders://help", "help", "…").cache(minute, CacheScope::Public));
 //! ```
 //!
-//! A client caches these results automatically for that time, in a bounded [`Cache`](crate::Cache). A
+//! A client caches these results automatically for that time, in a bounded [`Cache`](crate::client::Cache). A
 //! change notification invalidates them. A private result is reused only with the same credentials.
 //! A call with [`fresh`](crate::Call::fresh) always sends a request. So does a call with metadata
 //! other than a log level or a trace context, because metadata may identify the caller.
-//! [`no_cache`](crate::ClientBuilder::no_cache) turns caching off.
+//! [`no_cache`](crate::client::ClientBuilder::no_cache) turns caching off.
 //!
 //! ```no_run
 //! # async fn example(client: belay::Client) -> Result<(), belay::Error> {

@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! # async fn example(client: belay::Client) -> Result<(), belay::Error> {
-//! use belay::Change;
+//! use belay::client::Change;
 //! use belay::types::modern::SubscriptionFilter;
 //!
 //! let filter = SubscriptionFilter::new().tools().resource("orders://7");
@@ -24,12 +24,12 @@
 //!
 //! A change says only *that* something changed, so equal changes that wait to be read are merged into
 //! one. If more changes arrive than the program reads, the rest are dropped and counted
-//! ([`Change::Lagged`](crate::Change::Lagged)). A stream that is lost is opened again:
-//! [`Change::Restored`](crate::Change::Restored) says so, because changes may have been missed.
+//! ([`Change::Lagged`](crate::client::Change::Lagged)). A stream that is lost is opened again:
+//! [`Change::Restored`](crate::client::Change::Restored) says so, because changes may have been missed.
 //!
 //! The stream ends for good when the server ends it or refuses to go on, when the connection is gone for
 //! good, or when it was lost thirty times in a row (about two minutes, if the server cannot be reached);
-//! [`Subscription::end`](crate::Subscription::end) returns the reason. Dropping the stream also ends the
+//! [`Subscription::end`](crate::client::Subscription::end) returns the reason. Dropping the stream also ends the
 //! subscription on the server.
 //!
 //! The server announces changes, and all subscribed clients are notified. A change of a list, such as a

@@ -6,7 +6,7 @@
 //! - [`prompts`]: prompt templates, and completion of their arguments
 //! - [`asking`]: elicitation (forms), sampling and roots: requests from a handler to its client
 //! - [`listening`]: subscriptions to change notifications, as one stream
-//! - [`lists`]: pagination
+//! - [`lists`]: pagination of long lists
 //! - [`caching`]: results that a client may reuse, by TTL
 //! - [`versions`]: protocol versions (eras), server information, capabilities and extensions
 //! - [`http`]: a server for many clients, its limits, `Host` and `Origin` checks, CORS

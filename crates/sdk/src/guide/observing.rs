@@ -22,9 +22,9 @@
 //! [`Trace`](crate::layers::Trace) is a layer for clients and servers. It opens a `tracing` span around
 //! each request and records how it ended; the names of its fields are in
 //! [`layers::names`](crate::layers::names). The trace context of a request is sent in `_meta`:
-//! [`TraceContext`](crate::TraceContext),
+//! [`TraceContext`](crate::layers::TraceContext),
 //! [`layers::Propagate`](crate::layers::Propagate), [`Context::trace_context`](crate::Context::trace_context).
 //!
-//! [`Server::books`](crate::Server::books) has the request counters of all connections: how many
+//! [`Server::stats`](crate::Server::stats) has the request counters of all connections: how many
 //! requests began, how each ended, how many are running. An HTTP service with `Endpoint::with_metrics` serves
 //! them at `/metrics` in the format of Prometheus.

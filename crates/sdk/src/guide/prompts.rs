@@ -30,7 +30,7 @@
 //! On the wire all arguments are strings; in the argument type they may also be numbers, `bool`s and
 //! enums. `complete` registers a completion callback for one argument: it gets what the user has typed
 //! so far and returns suggestions. Arguments that are already filled in are in
-//! [`CompletionRequest::settled`](crate::CompletionRequest). Resource templates have completion, too.
+//! [`CompletionRequest::settled`](crate::server::CompletionRequest). Resource templates have completion, too.
 //!
 //! A client requests suggestions, and the messages of a prompt:
 //!

@@ -23,9 +23,9 @@
 //! ```
 //!
 //! URI templates are matched in time that is linear in the length of the URI; see
-//! [`UriTemplate`](crate::UriTemplate). The values of the variables come from the client and are not
+//! [`UriTemplate`](crate::server::UriTemplate). The values of the variables come from the client and are not
 //! trusted: a handler that reads files has to check for path traversal.
 //!
 //! A client reads with [`Client::read_resource`](crate::Client::read_resource). To be notified when a
 //! resource changes, it [subscribes](super::listening); the server announces a change with
-//! [`Resources::updated`](crate::Resources::updated).
+//! [`Resources::updated`](crate::server::Resources::updated).

@@ -29,7 +29,7 @@
 //! );
 //! ```
 //!
-//! [`#[belay::server]`](crate::server) generates the same from methods.
+//! [`#[belay::server]`](macro@crate::server) generates the same from methods.
 //!
 //! # Results and errors
 //!

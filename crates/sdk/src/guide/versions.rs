@@ -7,7 +7,7 @@
 //! era explicitly:
 //!
 //! ```no_run
-//! use belay::engine::Mode;
+//! use belay::client::Mode;
 //!
 //! # #[cfg(all(feature = "stdio", unix))]
 //! # async fn example() -> Result<(), belay::Error> {
@@ -51,5 +51,5 @@
 //! [`Client::request_raw`].
 //!
 //! [`Server::extension`]: crate::Server::extension
-//! [`ClientBuilder::extension`]: crate::ClientBuilder::extension
+//! [`ClientBuilder::extension`]: crate::client::ClientBuilder::extension
 //! [`Client::request_raw`]: crate::Client::request_raw

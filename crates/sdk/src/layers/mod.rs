@@ -1,8 +1,9 @@
 //! Layers to put around requests.
 //!
-//! Those for servers implement [`ServerLayer`](crate::ServerLayer), those for clients
-//! [`ClientLayer`](crate::ClientLayer); [`Trace`] is both.
+//! Those for servers implement [`ServerLayer`], those for clients
+//! [`ClientLayer`]; [`Trace`] is both.
 
+#[cfg(any(feature = "client", feature = "server"))]
 pub mod names;
 #[cfg(feature = "client")]
 mod propagate;
@@ -10,6 +11,7 @@ mod propagate;
 mod rate_limit;
 #[cfg(feature = "client")]
 mod retry;
+#[cfg(any(feature = "client", feature = "server"))]
 mod trace;
 
 #[cfg(feature = "client")]
@@ -18,4 +20,11 @@ pub use propagate::Propagate;
 pub use rate_limit::RateLimit;
 #[cfg(feature = "client")]
 pub use retry::Retry;
+#[cfg(any(feature = "client", feature = "server"))]
 pub use trace::Trace;
+
+pub use crate::call::{CallRequest, ClientLayer, NextCall};
+pub use crate::driver::LayerFuture;
+#[cfg(feature = "server")]
+pub use crate::server::layer::{Next, ServerLayer};
+pub use crate::trace_context::TraceContext;

@@ -4,14 +4,16 @@ use std::fmt;
 
 use belay_protocol::jsonrpc::RawJson;
 
-use crate::{CallRequest, ClientLayer, Error, LayerFuture, NextCall, TraceContext};
+use crate::Error;
+use crate::layers::{CallRequest, ClientLayer, LayerFuture, NextCall, TraceContext};
 
 /// Says of each call which trace it belongs to, unless the call says so itself. Where that comes from,
 /// the tracing system knows:
 ///
 /// ```
 /// use belay::layers::Propagate;
-/// use belay::{Client, TraceContext};
+/// use belay::layers::TraceContext;
+/// use belay::Client;
 ///
 /// let builder = Client::builder("host", "1.0.0").layer(Propagate::new(|| {
 ///     // With OpenTelemetry: inject the current context with its propagator, and take what it says.

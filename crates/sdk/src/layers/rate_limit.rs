@@ -7,8 +7,9 @@ use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::{CallTool, Request, error_code};
 use tokio::time::Instant;
 
+use crate::Context;
+use crate::layers::{LayerFuture, Next, ServerLayer};
 use crate::sync::Mutex;
-use crate::{Context, LayerFuture, Next, ServerLayer};
 
 /// Lets only so many calls of each tool begin in a while. One more is refused at once, with the
 /// documented code of an overload (-31001) and, in its data, `retryAfterMs`.

@@ -8,8 +8,9 @@ use belay_protocol::types::{
     CallTool, CallToolParams, ListTools, ListToolsResult, Request, ToolAnnotations, error_code,
 };
 
+use crate::layers::{CallRequest, ClientLayer, LayerFuture, NextCall};
 use crate::sync::Mutex;
-use crate::{CallRequest, ClientLayer, Error, ErrorKind, LayerFuture, NextCall};
+use crate::{Error, ErrorKind};
 
 /// Makes a call again that was lost, or refused because the server was overloaded, if that can do no
 /// harm (**retry-is-explicit**):

@@ -128,7 +128,8 @@ mod server {
     use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 
     use super::{Ending, Instrument, Trace, names, record_answer, record_code, record_subject};
-    use crate::{Context, LayerFuture, Next, ServerLayer};
+    use crate::Context;
+    use crate::layers::{LayerFuture, Next, ServerLayer};
 
     impl ServerLayer for Trace {
         fn handle<'a>(
@@ -174,7 +175,8 @@ mod client {
     use super::{
         Ending, Instrument, Trace, names, record_answer, record_code, record_error, record_subject,
     };
-    use crate::{CallRequest, ClientLayer, Error, ErrorKind, LayerFuture, NextCall, TraceContext};
+    use crate::layers::{CallRequest, ClientLayer, LayerFuture, NextCall, TraceContext};
+    use crate::{Error, ErrorKind};
 
     impl ClientLayer for Trace {
         fn call<'a>(

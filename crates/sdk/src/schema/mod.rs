@@ -65,7 +65,7 @@ const TOLD: usize = 300;
 /// else is wrong with a value is found as ever.
 ///
 /// ```
-/// use belay::Schema;
+/// use belay::schema::Schema;
 /// use serde_json::json;
 ///
 /// let schema = Schema::compile(&json!({
@@ -133,7 +133,7 @@ impl ValidationError {
     /// known to be wrong with the value then.
     ///
     /// ```
-    /// use belay::Schema;
+    /// use belay::schema::Schema;
     /// use serde_json::json;
     ///
     /// let endless = Schema::compile(&json!({ "$ref": "#" })).unwrap();
@@ -207,7 +207,7 @@ impl Schema {
     /// not checked.
     ///
     /// ```
-    /// use belay::Schema;
+    /// use belay::schema::Schema;
     /// use serde_json::json;
     ///
     /// let not_blank = json!({ "type": "string", "pattern": r"^(?!\s*$).+" });

@@ -17,7 +17,8 @@ use crate::driver::{LayerFuture, Payload};
 ///
 /// ```
 /// use belay::jsonrpc::{ErrorObject, RawJson};
-/// use belay::{Context, LayerFuture, Next, Server, ServerLayer};
+/// use belay::layers::{LayerFuture, Next, ServerLayer};
+/// use belay::{Context, Server};
 ///
 /// struct User(String);
 ///

@@ -39,7 +39,8 @@ pub trait IntoToolResult {
 /// A value for programs: becomes structured content, and the same as text for those who only read.
 ///
 /// ```
-/// use belay::{IntoToolResult, Json};
+/// use belay::server::IntoToolResult;
+/// use belay::Json;
 /// let result = Json([1, 2]).into_tool_result();
 /// assert_eq!(result.structured_content, Some(serde_json::json!([1, 2])));
 /// ```

@@ -12,7 +12,7 @@ pub type MemoryEnd = (ReadHalf<DuplexStream>, WriteHalf<DuplexStream>);
 /// # async fn main() -> Result<(), belay::Error> {
 /// use belay::{Client, Server};
 ///
-/// let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+/// let ((server_in, server_out), (client_in, client_out)) = belay::transport::memory();
 /// let server = Server::new("example", "1.0.0").serve(server_in, server_out);
 /// let client = Client::connect(client_in, client_out).await?;
 /// assert_eq!(client.server_info().unwrap().name, "example");

@@ -1,4 +1,7 @@
-//! What carries bytes.
+//! Byte streams in memory, and the direction of a frame that a tap sees.
+//!
+//! The everyday transports need nothing from here: stdio is [`serve_stdio`](crate::serve_stdio) and
+//! `Client::stdio`, HTTP has the module `http`.
 
 #[cfg(all(feature = "stdio", feature = "client", unix))]
 pub(crate) mod child;
@@ -11,3 +14,6 @@ mod nowait;
 pub(crate) mod stderr;
 #[cfg(all(feature = "stdio", feature = "server", unix))]
 pub(crate) mod stdio;
+
+pub use crate::driver::Direction;
+pub use memory::{MemoryEnd, memory};

@@ -47,7 +47,7 @@ static CARRIED: OnceLock<Option<ExchangeHandle>> = OnceLock::new();
 /// there directly.
 ///
 /// ```no_run
-/// let _stderr = belay::guard_stderr();
+/// let _stderr = belay::server::guard_stderr();
 /// ```
 pub fn guard_stderr() -> StderrGuard {
     CARRIED.get_or_init(|| {

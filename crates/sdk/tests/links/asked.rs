@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use belay::engine::Clock;
+use belay::client::ClientBuilder;
+use belay::input::{InputRequests, RoundTrip, Step};
 use belay::jsonrpc::RawJson;
+use belay::layers::{CallRequest, ClientLayer, LayerFuture, NextCall};
+use belay::outcome::Clock;
 use belay::types::{ElicitResult, ListTools};
-use belay::{
-    CallRequest, Client, ClientBuilder, ClientLayer, Context, Error, ErrorKind, InputRequests,
-    LayerFuture, NextCall, RoundTrip, Server, Step, Tool,
-};
+use belay::{Client, Context, Error, ErrorKind, Server, Tool};
 use belay_testkit::{Peer, pair, until};
 use serde_json::{Value, json};
 
@@ -103,14 +103,14 @@ async fn rounds_without_questions_need_nobody() {
     let tool = Tool::in_steps(
         "twice",
         |_: Context, (): (), round: RoundTrip<u32>| async move {
-            Ok::<_, belay::InputError>(match round.state() {
+            Ok::<_, belay::input::InputError>(match round.state() {
                 None => Step::Ask(InputRequests::new(1)),
                 Some(round) => Step::Done(format!("round {round}")),
             })
         },
     );
     let server = Server::new("test", "1").tool(tool);
-    let (client, _serving) = pair(&server, belay::engine::Mode::Auto).await.unwrap();
+    let (client, _serving) = pair(&server, belay::client::Mode::Auto).await.unwrap();
     let result = client.call_tool("twice", json!({})).await.unwrap();
     assert_eq!(result.content[0].as_text(), Some("round 1"));
     // One who can answer nothing says so, and does not hang.
@@ -308,7 +308,7 @@ async fn completion_knows_what_is_settled() {
         )]
     });
     let server = Server::new("test", "1").prompt(prompt);
-    let (client, _serving) = pair(&server, belay::engine::Mode::Auto).await.unwrap();
+    let (client, _serving) = pair(&server, belay::client::Mode::Auto).await.unwrap();
     let trip = belay::types::PromptReference::new("trip");
     let known = client.complete_with(trip, "city", "Par", [("country", "France")]);
     assert_eq!(known.await.unwrap().completion.values, ["Par in France"]);
@@ -329,7 +329,7 @@ async fn contents_have_the_type_of_their_resource() {
     let server = Server::new("test", "1")
         .resource(whole("a://plain", None))
         .resource(whole("a://own", Some("text/x-own")));
-    let (client, _serving) = pair(&server, belay::engine::Mode::Auto).await.unwrap();
+    let (client, _serving) = pair(&server, belay::client::Mode::Auto).await.unwrap();
     for (uri, kind) in [("a://plain", "application/json"), ("a://own", "text/x-own")] {
         let read = client.read_resource(uri).await.unwrap();
         assert_eq!(read.contents[0].mime_type.as_deref(), Some(kind));

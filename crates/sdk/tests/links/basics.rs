@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use belay::engine::Mode;
+use belay::client::Mode;
+use belay::server::ServerConnection;
 use belay::types::Era;
-use belay::{Client, Context, Json, Server, ServerConnection, Tool};
+use belay::{Client, Context, Json, Server, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -76,7 +77,7 @@ pub(crate) fn server(active: &Active) -> Server {
 
 async fn pair(mode: Mode) -> (Client, ServerConnection, Active) {
     let active = Active::default();
-    let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+    let ((server_in, server_out), (client_in, client_out)) = belay::transport::memory();
     let serving = server(&active).serve(server_in, server_out);
     let client = Client::builder("test", "1")
         .mode(mode)
@@ -226,7 +227,7 @@ async fn whatever_drops_a_call_stops_its_handler() {
 
         until(|| serving.handlers() == 0).await;
         let ledger = serving.ledger();
-        assert_eq!(ledger.requests.ended_as(belay::engine::End::Cancelled), 5);
+        assert_eq!(ledger.requests.ended_as(belay::outcome::End::Cancelled), 5);
         assert_eq!(ledger.stray_cancels, 0);
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use belay::engine::{End, Mode};
+use belay::client::Mode;
+use belay::outcome::End;
 use belay::{Client, ErrorKind};
 use belay_testkit::{Faults, Faulty, Peer, check, until};
 use serde_json::json;
@@ -10,9 +11,17 @@ use serde_json::json;
 use crate::basics::{Active, server};
 
 /// A client and a server with faults on the way to the server, and on the way back.
-async fn faulty_pair(mode: Mode) -> (Client, belay::ServerConnection, Active, Faults, Faults) {
+async fn faulty_pair(
+    mode: Mode,
+) -> (
+    Client,
+    belay::server::ServerConnection,
+    Active,
+    Faults,
+    Faults,
+) {
     let active = Active::default();
-    let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+    let ((server_in, server_out), (client_in, client_out)) = belay::transport::memory();
     let (to_server, to_client) = (Faults::default(), Faults::default());
     let serving = server(&active).serve(Faulty::new(server_in, &to_server), server_out);
     let reader = Faulty::new(client_in, &to_client);

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use belay::engine::Mode;
-use belay::{Client, Context, Server, Tool, Tools};
+use belay::client::Mode;
+use belay::server::Tools;
+use belay::{Client, Context, Server, Tool};
 use belay_testkit::{Peer, pair, until};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,7 +30,7 @@ fn steps() -> Tool {
 #[tokio::test]
 async fn panic_fence_a_callback_that_panics_harms_no_call() {
     let server = Server::new("test", "1").tool(steps());
-    let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+    let ((server_in, server_out), (client_in, client_out)) = belay::transport::memory();
     let _serving = server.serve(server_in, server_out);
     let client = Client::builder("test", "1")
         .mode(Mode::Legacy)

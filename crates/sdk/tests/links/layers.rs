@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belay::jsonrpc::{ErrorObject, RawJson};
-use belay::layers::{Propagate, RateLimit, Retry, Trace};
-use belay::{
-    CallRequest, Client, ClientLayer, Context, Error, LayerFuture, Next, NextCall, Server,
-    ServerConnection, ServerLayer, Tool, TraceContext,
+use belay::layers::{
+    CallRequest, ClientLayer, LayerFuture, Next, NextCall, ServerLayer, TraceContext,
 };
+use belay::layers::{Propagate, RateLimit, Retry, Trace};
+use belay::server::ServerConnection;
+use belay::{Client, Context, Error, Server, Tool};
 use belay_testkit::{Peer, until};
 use serde_json::json;
 use tracing::field::{Field, Visit};
@@ -20,7 +21,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing_core::span::Current;
 
 async fn pair(server: &Server, layer: impl ClientLayer) -> (Client, ServerConnection) {
-    let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+    let ((server_in, server_out), (client_in, client_out)) = belay::transport::memory();
     let serving = server.serve(server_in, server_out);
     let client = Client::builder("test", "1").layer(layer);
     (
@@ -421,11 +422,11 @@ async fn rounds_are_spans_of_their_own_on_the_server() {
     let _guard = tracing::subscriber::set_default(spans.clone());
     let ask = Tool::new("ask", |cx: Context, (): ()| async move {
         let roots = cx.roots().await?;
-        Ok::<_, belay::InputError>(roots.len().to_string())
+        Ok::<_, belay::input::InputError>(roots.len().to_string())
     });
     let server = Server::new("test", "1").tool(ask).layer(Trace);
     let builder = Client::builder("test", "1").roots(Vec::new());
-    let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+    let ((server_in, server_out), (client_in, client_out)) = belay::transport::memory();
     let _serving = server.serve(server_in, server_out);
     let client = builder.connect(client_in, client_out).await.unwrap();
     client.call_tool("ask", json!({})).await.unwrap();

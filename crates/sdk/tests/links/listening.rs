@@ -1,9 +1,11 @@
 //! Listening for news of a legacy server: what it is told, and when.
 
-use belay::engine::Mode;
+use belay::client::Change;
+use belay::client::Mode;
 use belay::jsonrpc::RawJson;
+use belay::layers::{CallRequest, ClientLayer, LayerFuture, NextCall};
 use belay::types::modern::SubscriptionFilter;
-use belay::{CallRequest, Change, Client, ClientLayer, Error, LayerFuture, NextCall};
+use belay::{Client, Error};
 use belay_testkit::Peer;
 use serde_json::json;
 

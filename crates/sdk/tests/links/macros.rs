@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use belay::engine::Mode;
+use belay::client::Mode;
 use belay::types::CallToolResult;
 use belay::{Context, Server, ToolError};
 use belay_testkit::pair;

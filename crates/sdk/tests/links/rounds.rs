@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use belay::input::{InputError, InputRequests, RoundTrip, Step};
+use belay::server::StateKey;
 use belay::types::modern::SubscriptionFilter;
 use belay::types::{
     CreateMessageParams, IncludeContext, SamplingBlock, SamplingMessage, ToolUseContent,
 };
-use belay::{
-    Context, InputError, InputRequests, Prompt, RoundTrip, Server, StateKey, Step, Tool, ToolError,
-};
+use belay::{Context, Prompt, Server, Tool, ToolError};
 use belay_testkit::{Peer, until};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,7 +43,7 @@ fn accept(name: &str) -> Value {
 struct Desk {
     peer: Peer,
     next: u64,
-    _serving: belay::ServerConnection,
+    _serving: belay::server::ServerConnection,
 }
 
 impl Desk {
@@ -636,7 +636,11 @@ async fn lists_are_kept_until_they_change() {
         client.list_tools().await.unwrap();
         peer.tell("notifications/tools/list_changed", json!({ "_meta": tag }))
             .await;
-        assert_eq!(changes.next().await, Some(belay::Change::Tools), "{round}");
+        assert_eq!(
+            changes.next().await,
+            Some(belay::client::Change::Tools),
+            "{round}"
+        );
     }
     // Something beside the parameters may say who asks.
     let list = tokio::spawn(client.list_tools().into_future());
@@ -653,6 +657,6 @@ async fn lists_are_kept_until_they_change() {
     assert_eq!(changes.next().await, None);
     assert!(matches!(
         changes.end(),
-        Some(belay::SubscriptionEnd::Finished)
+        Some(belay::client::SubscriptionEnd::Finished)
     ));
 }

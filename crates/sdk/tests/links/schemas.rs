@@ -3,8 +3,9 @@
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
+use belay::server::ServerConnection;
 use belay::types::CallToolResult;
-use belay::{Client, Context, Json, Server, ServerConnection, Tool};
+use belay::{Client, Context, Json, Server, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,7 +13,10 @@ use tracing_core::field::{Field, Visit};
 use tracing_core::span::{Attributes, Id, Record};
 
 /// A client and a server, joined by pipes of the operating system.
-async fn piped(server: &Server, client: belay::ClientBuilder) -> (Client, ServerConnection) {
+async fn piped(
+    server: &Server,
+    client: belay::client::ClientBuilder,
+) -> (Client, ServerConnection) {
     let (to_server, from_client) = tokio::net::unix::pipe::pipe().unwrap();
     let (to_client, from_server) = tokio::net::unix::pipe::pipe().unwrap();
     let serving = server.serve(from_client, to_client);
@@ -20,7 +24,7 @@ async fn piped(server: &Server, client: belay::ClientBuilder) -> (Client, Server
     (client, serving)
 }
 
-fn builder() -> belay::ClientBuilder {
+fn builder() -> belay::client::ClientBuilder {
     Client::builder("test", "1")
 }
 

@@ -61,7 +61,10 @@ async fn orderly_close_a_handler_that_never_yields_does_not_keep_the_process_ali
     let pid = rustix::process::Pid::from_raw(client.pid().unwrap() as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let error = call.await.unwrap_err();
-    let status = error.exited().and_then(belay::ProcessExit::status).unwrap();
+    let status = error
+        .exited()
+        .and_then(belay::client::ProcessExit::status)
+        .unwrap();
     assert_eq!(status.code(), Some(0), "{error:?}");
 }
 

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use belay::engine::{Mode, StopCause};
+use belay::client::Mode;
+use belay::outcome::StopCause;
 use belay::types::meta_key::SERVER_INFO;
 use belay::types::{CallToolResult, Era, LoggingLevel};
 use belay::{Client, Context, Server, Tool};
@@ -101,7 +102,7 @@ async fn a_client_says_who_it_is() {
     });
     let server = Server::new("test", "1").tool(who);
     for mode in [Mode::Legacy, Mode::Auto] {
-        let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+        let ((server_in, server_out), (client_in, client_out)) = belay::transport::memory();
         let _serving = server.serve(server_in, server_out);
         let client = Client::builder("host", "1")
             .info(|info| info.title("Host").website_url("https://example.com"))
@@ -224,7 +225,7 @@ async fn a_log_message_reaches_a_legacy_client_and_a_modern_one_that_asked() {
     ] {
         let heard = Arc::new(Mutex::new(0));
         let count = heard.clone();
-        let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+        let ((server_in, server_out), (client_in, client_out)) = belay::transport::memory();
         let _serving = server.serve(server_in, server_out);
         let client = Client::builder("test", "1")
             .mode(mode)
@@ -486,7 +487,7 @@ async fn log_messages_say_who_speaks() {
     let builder = Client::builder("test", "1").on_log(move |message| {
         let _ = told.send(message);
     });
-    let ((server_in, server_out), (client_in, client_out)) = belay::memory();
+    let ((server_in, server_out), (client_in, client_out)) = belay::transport::memory();
     let server = Server::new("test", "1").tool(tool);
     let _serving = server.serve(server_in, server_out);
     let client = builder.connect(client_in, client_out).await.unwrap();

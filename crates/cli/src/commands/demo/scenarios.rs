@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use belay::Error;
-use belay::engine::Mode;
+use belay::client::Mode;
 use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;

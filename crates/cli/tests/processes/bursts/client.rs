@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use belay::engine::{Outcome, Rejection};
+use belay::outcome::{Outcome, Rejection};
 use belay::types::error_code::OVERLOADED;
 use belay::{Client, ErrorKind};
 use belay_testkit::check;

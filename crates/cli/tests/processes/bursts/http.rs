@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use belay::engine::Mode;
-use belay::framing::SseDecoder;
+use belay::client::Mode;
+use belay_protocol::framing::SseDecoder;
 use belay_testkit::{RawHttp, Transcript};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use belay::engine::Mode;
+use belay::client::Mode;
 use belay_testkit::Transcript;
 use serde_json::{Value, json};
 

@@ -37,7 +37,7 @@ use queue::ChangeQueue;
 ///
 /// ```no_run
 /// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
-/// use belay::Change;
+/// use belay::client::Change;
 /// use belay::types::modern::SubscriptionFilter;
 ///
 /// let filter = SubscriptionFilter::new().tools().resource("file:///config.json");

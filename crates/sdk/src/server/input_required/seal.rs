@@ -19,7 +19,7 @@ use crate::Principal;
 /// A key that seals the state of rounds. Replicas that share it can go on where another has begun.
 ///
 /// ```
-/// let key = belay::StateKey::new([7; 32]);
+/// let key = belay::server::StateKey::new([7; 32]);
 /// assert_eq!(format!("{key:?}"), "StateKey(…)");
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -63,7 +63,8 @@ impl fmt::Debug for StateKey {
 /// How the state of rounds is sealed.
 ///
 /// ```
-/// use belay::{Server, StateKey};
+/// use belay::server::StateKey;
+/// use belay::Server;
 /// use std::time::Duration;
 ///
 /// let (new, old) = (StateKey::random(), StateKey::random());

@@ -14,9 +14,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::context::{Context, InputError, Read, agreed, filled_in};
-use crate::server::Tool;
+use crate::filled;
+use crate::input::form_of;
+use crate::server::offers::Tool;
 use crate::server::reply::IntoToolResult;
-use crate::{filled, form_of};
 
 /// What a round begins with: what the one before has left, and what was answered.
 ///
@@ -201,7 +202,8 @@ impl Tool {
     /// [`Context::elicit`] and the others.
     ///
     /// ```
-    /// use belay::{Context, InputError, InputRequests, RoundTrip, Step, Tool};
+    /// use belay::input::{InputError, InputRequests, RoundTrip, Step};
+    /// use belay::{Context, Tool};
     ///
     /// #[derive(serde::Serialize, serde::Deserialize)]
     /// struct Cart { item: String }

@@ -61,7 +61,8 @@ impl CacheHint {
 /// this says.
 ///
 /// ```
-/// use belay::{CacheHint, Server};
+/// use belay::server::CacheHint;
+/// use belay::Server;
 /// use std::time::Duration;
 ///
 /// let server = Server::new("example", "1.0.0")

@@ -5,7 +5,7 @@ use belay_protocol::types::{Tool as Description, error_code};
 use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
-use crate::{Schema, SchemaError};
+use crate::schema::{Schema, SchemaError};
 
 /// Arguments that are decoded take up to so many times the bytes that a message may have. A table takes so
 /// many times its text, and a list within a list 150 times.

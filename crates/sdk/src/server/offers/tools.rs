@@ -345,7 +345,7 @@ impl Tools {
     ///
     /// With the feature `validate`, a tool whose schema cannot be used cannot be called. Patterns in it that
     /// cannot be matched are passed over, which is logged as a warning
-    /// ([`Schema::unsupported_patterns`](crate::Schema::unsupported_patterns)).
+    /// ([`Schema::unsupported_patterns`](crate::schema::Schema::unsupported_patterns)).
     pub fn add(&self, #[allow(unused_mut)] mut tool: Tool) {
         #[cfg(feature = "http")]
         match ParamHeaders::of(&tool.description.input_schema) {

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use belay::engine::{Clock, End};
+use belay::outcome::{Clock, End};
 use belay::types::modern::SubscriptionFilter;
 use belay::types::{Era, ListTools};
 use serde_json::json;

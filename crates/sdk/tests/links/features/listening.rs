@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use belay::client::{Change, Subscription, SubscriptionEnd};
 use belay::types::Era;
 use belay::types::modern::SubscriptionFilter;
-use belay::{Change, Subscription, SubscriptionEnd};
 use serde_json::json;
 
 use super::wires::Serving;

@@ -1,7 +1,8 @@
 //! Resources, prompts and completion.
 
+use belay::Client;
+use belay::client::Cache;
 use belay::types::{Era, PromptReference, ResourceReference, Role};
-use belay::{Cache, Client};
 
 use super::Connected;
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use belay::TraceContext;
+use belay::layers::TraceContext;
 use belay::types::{Era, ListTools, LoggingLevel, ProgressParams};
 use serde_json::json;
 
@@ -97,7 +97,7 @@ pub(super) async fn all_kinds_of_content(it: Connected) {
     assert_eq!(kinds, expected.map(|kind| format!("\"{kind}\"")));
     let image = serde_json::to_value(&mixed.content[1]).unwrap();
     assert_eq!(
-        belay::base64::decode(image["data"].as_str().unwrap()).unwrap(),
+        belay_protocol::base64::decode(image["data"].as_str().unwrap()).unwrap(),
         b"png"
     );
 }

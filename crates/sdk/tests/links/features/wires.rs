@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use belay::engine::Mode;
+use belay::Client;
+use belay::client::ClientBuilder;
+use belay::client::Mode;
 use belay::http::{Endpoint, ServerHandle};
 use belay::jsonrpc::ErrorObject;
 use belay::types::legacy::ElicitationCompleteParams;
@@ -13,7 +15,6 @@ use belay::types::{
     CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitResult, Era,
     LoggingMessageParams, Notification, Role, Root, SamplingBlock, SamplingContent, ToolUseContent,
 };
-use belay::{Client, ClientBuilder};
 use serde_json::{Map, json};
 
 use super::{Connected, everything};

@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use belay::engine::{End, LossKind, Mode, Sent};
+use belay::client::Cache;
+use belay::client::Mode;
 use belay::http::HttpAnswer;
 use belay::jsonrpc::RawJson;
+use belay::layers::{CallRequest, ClientLayer, LayerFuture, NextCall};
+use belay::outcome::{End, LossKind, Sent};
+use belay::transport::Direction;
 use belay::types::{Era, Role};
-use belay::{
-    Cache, CallRequest, Client, ClientLayer, Context, Direction, Error, LayerFuture, NextCall, Tool,
-};
+use belay::{Client, Context, Error, Tool};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -219,7 +221,7 @@ async fn a_guest_can_use_the_client_that_it_belongs_to() {
         let answer = cx
             .sample(CreateMessageParams::new(vec![question], 10_u64))
             .await?;
-        Ok::<_, belay::InputError>(answer.content.as_text().unwrap_or_default().to_owned())
+        Ok::<_, belay::input::InputError>(answer.content.as_text().unwrap_or_default().to_owned())
     });
     for sse in [false, true] {
         let server = Running::of(|server| server.tool(ask.clone()), |it| it).await;

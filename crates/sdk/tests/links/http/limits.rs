@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use belay::engine::Mode;
+use belay::client::Mode;
 use belay::http::Endpoint;
 use belay::{Client, Server};
 use belay_testkit::{RawHttp, until};

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use belay::engine::Mode;
+use belay::client::Mode;
+use belay::client::{Change, Subscription};
 use belay::http::{Endpoint, ServerHandle};
 use belay::types::modern::SubscriptionFilter;
-use belay::{Change, Client, Context, Principal, Resource, Server, Subscription, Tool};
+use belay::{Client, Context, Principal, Resource, Server, Tool};
 use belay_testkit::{RawHttp, until};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
@@ -187,7 +188,7 @@ async fn the_state_of_a_round_is_its_callers_own() {
     }
     let ask = Tool::new("ask", |cx: Context, (): ()| async move {
         let name: Name = cx.elicit("Who?").await?;
-        Ok::<_, belay::InputError>(name.name)
+        Ok::<_, belay::input::InputError>(name.name)
     });
     let service = belay::http::service(Server::new("test", "1").tool(ask));
     let send = async |who: Option<&str>, params: Value| {

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use belay::engine::{Mode, Outcome, Violation};
+use belay::client::Mode;
 use belay::jsonrpc::DecodeFault;
+use belay::outcome::{Outcome, Violation};
 use belay::{Client, Error};
 use belay_testkit::Peer;
 use serde_json::json;

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use belay::engine::{LossKind, Mode};
+use belay::client::Mode;
+use belay::outcome::LossKind;
 use belay::{Client, Error};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -176,7 +177,7 @@ pub(super) async fn lost(mode: Mode, reply: fn() -> Reply) -> (Error, Duration) 
 
 pub(super) fn kind(error: &Error) -> LossKind {
     match error.outcome() {
-        Some(belay::engine::Outcome::Lost { cause, .. }) => cause.kind,
+        Some(belay::outcome::Outcome::Lost { cause, .. }) => cause.kind,
         other => panic!("{other:?}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belay::engine::End;
+use belay::outcome::End;
 use belay_testkit::until;
 use serde_json::json;
 

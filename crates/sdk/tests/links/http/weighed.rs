@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use belay::engine::Mode;
+use belay::client::Mode;
 use belay::types::ResourceContents;
 use belay::types::modern::SubscriptionFilter;
 use belay::{Client, Context, ResourceTemplate, Tool};

@@ -35,7 +35,7 @@ use crate::server::offers::text_arguments;
 /// ```
 ///
 /// The variables of the pattern are the fields of what the handler takes; see
-/// [`UriTemplate`](crate::UriTemplate) for patterns. What does not fit its type is not found.
+/// [`UriTemplate`](crate::server::UriTemplate) for patterns. What does not fit its type is not found.
 #[derive(Clone)]
 #[must_use = "a template does nothing until a server offers it"]
 pub struct ResourceTemplate {
@@ -56,7 +56,7 @@ impl ResourceTemplate {
     ///
     /// # Panics
     ///
-    /// If the pattern cannot be used: see [`UriTemplate`](crate::UriTemplate).
+    /// If the pattern cannot be used: see [`UriTemplate`](crate::server::UriTemplate).
     #[track_caller]
     pub fn new<V, F, Fut, R>(pattern: &str, name: impl Into<String>, handler: F) -> Self
     where

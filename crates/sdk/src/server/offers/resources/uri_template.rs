@@ -22,7 +22,7 @@ use crate::percent::decoded;
 /// that reads files has to look.
 ///
 /// ```
-/// use belay::UriTemplate;
+/// use belay::server::UriTemplate;
 ///
 /// let template: UriTemplate = "file:///{+path}".parse().unwrap();
 /// let found = template.matches("file:///src/main%20.rs").unwrap();

@@ -24,7 +24,7 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(1);
 /// An answer over HTTP that was none: what a call is lost to when a server, or somebody in front of
 /// it, says something else than the protocol has it.
 ///
-/// It is the source of the [`Loss`](crate::engine::Loss).
+/// It is the source of the [`Loss`](crate::outcome::Loss).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct HttpAnswer {

@@ -53,7 +53,7 @@ pub async fn serve(address: impl ToSocketAddrs, server: impl Into<Server>) -> io
 
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let _stderr = crate::guard_stderr();
+    let _stderr = crate::server::guard_stderr();
     let mut listening = Endpoint::new(server).bind(address).await?;
     loop {
         tokio::select! {
