@@ -1,4 +1,4 @@
-//! What went wrong with a call, as its caller sees it.
+//! `Error`: why a call gave no result.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,8 +10,8 @@ use belay_protocol::types::modern::InputRequiredResult;
 
 /// Why a call gave no result.
 ///
-/// Callers ask it questions. A lost connection is never a cancellation, and a peer's error is never
-/// mistaken for one of ours.
+/// It is opaque, and methods tell what happened. A lost connection is never reported as a
+/// cancellation, and a peer's error is never mistaken for a local one.
 ///
 /// ```
 /// # fn handle(error: belay::Error) {
@@ -28,59 +28,59 @@ pub struct Error(Box<Inner>);
 
 enum Inner {
     Ended(Outcome),
-    /// The peer answered, but not with what was asked for.
+    /// The peer's result could not be decoded, or is not valid for the request.
     BadResult(serde_json::Error),
-    /// What was to be sent could not be written as JSON.
+    /// The parameters could not be encoded as JSON.
     BadParams(serde_json::Error),
-    /// A list goes on and on.
     #[cfg(feature = "client")]
-    /// More pages, or more items, than were asked for at most.
+    /// A list has more pages or items than allowed.
     ListTooLong(usize, &'static str),
-    /// The peer needs input first, and did not get it.
+    /// The peer asked for input, and the client did not provide it.
     #[cfg(feature = "client")]
     Unanswered(Outcome, Unanswered),
     /// A transport could not be opened.
     Connect(String, Option<Box<dyn StdError + Send + Sync>>),
 }
 
-/// Why a server did not get what it needs.
+/// Why a client did not answer a server's input request.
 #[cfg(feature = "client")]
 #[derive(Debug)]
 pub(crate) enum Unanswered {
-    /// Nobody here answers such a question.
+    /// No handler is registered for this method.
     Nobody(String),
-    /// Whoever answers such a question failed.
+    /// The handler for this method failed.
     Failed(String, ErrorObject),
-    /// It has asked in so many rounds, and asks again.
+    /// The server still asks after this many rounds.
     Rounds(u32),
 }
 
-/// The kinds of [`Error`], one for each way in which a call can end without a result.
+/// The kinds of [`Error`]: the ways in which a call can end without a result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The peer refused it.
+    /// The peer answered with an error.
     Refused,
-    /// The peer needs input first, and nothing was there to give it.
+    /// The peer asked for input, and the client did not provide it.
     InputRequired,
-    /// Somebody stopped it.
+    /// The call was cancelled by its caller, by the peer or by a shutdown.
     Cancelled,
-    /// A deadline of ours passed.
+    /// A local deadline passed.
     TimedOut,
-    /// The connection, the process or the stream went away, or was never there.
+    /// The connection, the process or the stream was lost, or could not be opened.
     Lost,
     /// The peer broke the protocol.
     Violated,
-    /// A limit or rule of our own stopped it before it began.
+    /// A local limit or rule stopped the call. Nothing of it was sent, except the
+    /// pages of a list that is too long.
     Rejected,
 }
 
 impl Error {
-    /// Which kind it is.
+    /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match &*self.0 {
             Inner::Ended(outcome) => match outcome {
-                // A result that was taken for an error is a result we could not use.
+                // An answer that ended up as an error is one that could not be used.
                 Outcome::Answered(_) | Outcome::Violated(_) => ErrorKind::Violated,
                 Outcome::InputRequired(_) => ErrorKind::InputRequired,
                 Outcome::Refused(_) => ErrorKind::Refused,
@@ -99,27 +99,27 @@ impl Error {
         }
     }
 
-    /// Whether the connection, the process or the stream went away.
+    /// Whether the connection, the process or the stream was lost, or could not be opened.
     pub fn is_lost(&self) -> bool {
         self.kind() == ErrorKind::Lost
     }
 
-    /// Whether somebody stopped it: the caller, the peer, or a shutdown.
+    /// Whether the call was cancelled: by its caller, by the peer, or by a shutdown.
     pub fn is_cancelled(&self) -> bool {
         self.kind() == ErrorKind::Cancelled
     }
 
-    /// Whether a deadline of ours passed.
+    /// Whether a local deadline passed.
     pub fn is_timeout(&self) -> bool {
         self.kind() == ErrorKind::TimedOut
     }
 
-    /// Whether the peer refused it.
+    /// Whether the peer answered with an error.
     pub fn is_refused(&self) -> bool {
         self.kind() == ErrorKind::Refused
     }
 
-    /// The peer's own error, if it refused.
+    /// The peer's error, if it answered with one.
     pub fn refusal(&self) -> Option<&ErrorObject> {
         match &*self.0 {
             Inner::Ended(Outcome::Refused(error)) => Some(error),
@@ -127,7 +127,7 @@ impl Error {
         }
     }
 
-    /// Who stopped it, if somebody did.
+    /// Who cancelled the call, if it was cancelled.
     pub fn cancelled_by(&self) -> Option<By> {
         match &*self.0 {
             Inner::Ended(Outcome::Cancelled { by, .. }) => Some(*by),
@@ -135,7 +135,7 @@ impl Error {
         }
     }
 
-    /// Which deadline passed, if one did.
+    /// Which deadline passed, if the call timed out.
     pub fn clock(&self) -> Option<Clock> {
         match &*self.0 {
             Inner::Ended(Outcome::TimedOut { clock, .. }) => Some(*clock),
@@ -143,7 +143,7 @@ impl Error {
         }
     }
 
-    /// How the server's process ended, if it is one of ours and that is why the call was lost.
+    /// How the server's process exited, if it is a child process and its exit lost the call.
     #[cfg(all(feature = "stdio", feature = "client", unix))]
     pub fn exited(&self) -> Option<&crate::client::ProcessExit> {
         match &*self.0 {
@@ -152,8 +152,8 @@ impl Error {
         }
     }
 
-    /// The status of HTTP that a call was lost to, if it was one. What came with it is an
-    /// [`HttpAnswer`](crate::http::HttpAnswer) in the chain of causes.
+    /// The HTTP status that ended the call, if one did. The response is an
+    /// [`HttpAnswer`](crate::http::HttpAnswer) in the chain of sources.
     #[cfg(all(feature = "http", feature = "client"))]
     pub fn http_status(&self) -> Option<u16> {
         match &*self.0 {
@@ -165,7 +165,7 @@ impl Error {
         }
     }
 
-    /// Whether the request had left, where that is in doubt.
+    /// Whether the request was sent. `None` if the peer has answered.
     pub fn sent(&self) -> Option<Sent> {
         match &*self.0 {
             Inner::Ended(outcome) => outcome.sent(),
@@ -178,12 +178,12 @@ impl Error {
         }
     }
 
-    /// Whether nothing of it was sent, so that calling again cannot do anything twice.
+    /// Whether nothing was sent, so that repeating the call cannot repeat its effects.
     pub fn safe_to_retry(&self) -> bool {
         self.sent() == Some(Sent::Never)
     }
 
-    /// How the call ended, if there was one.
+    /// The call's outcome, if it had begun.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &*self.0 {
             Inner::Ended(outcome) => Some(outcome),
@@ -193,7 +193,7 @@ impl Error {
         }
     }
 
-    /// What the peer needs first, if that is why there is no result.
+    /// What the peer asks for, if the call ended because of that.
     pub fn input_required(&self) -> Option<InputRequiredResult> {
         match self.outcome()? {
             Outcome::InputRequired(asked) => asked.decode().ok(),
@@ -222,7 +222,7 @@ impl Error {
         Self(Box::new(Inner::BadParams(error)))
     }
 
-    /// A transport that could not be opened.
+    /// A transport could not be opened.
     pub(crate) fn connect(
         what: impl Into<String>,
         source: impl Into<Option<Box<dyn StdError + Send + Sync>>>,

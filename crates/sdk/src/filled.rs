@@ -1,10 +1,10 @@
-//! Forms that were filled in.
+//! Validation of forms that were filled in.
 
 use belay_protocol::types::{ElicitAction, ElicitResult};
 use serde_json::Value;
 
-/// Whether what was filled in is what a form asks for. What is wrong is told. Nothing is, without the
-/// feature `validate`.
+/// Validates the content of an accepted form, and returns the problem. Without the feature
+/// `validate` everything is accepted.
 pub(crate) fn check(form: &Value, answer: &ElicitResult) -> Result<(), String> {
     if answer.action != ElicitAction::Accept {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Forms from Rust types.
+//! Elicitation forms from Rust types.
 
 use belay_protocol::types::{Field, FormSchema, TextFormat};
 use schemars::JsonSchema;
@@ -49,7 +49,7 @@ fn is_type(schema: &Map<String, Value>, name: &str) -> bool {
     schema.get("type").and_then(Value::as_str) == Some(name)
 }
 
-/// What an `Option` is of: a form says by leaving something out that there is nothing.
+/// Removes `null` from the schema of an `Option`: in a form, an empty field is left out.
 fn without_null(mut schema: Map<String, Value>) -> Map<String, Value> {
     let null = Value::from("null");
     if let Some(Value::Array(types)) = schema.get_mut("type") {
@@ -67,7 +67,7 @@ fn without_null(mut schema: Map<String, Value>) -> Map<String, Value> {
         if let [Value::Object(only)] = any.as_slice() {
             let mut only = only.clone();
             schema.shift_remove("anyOf");
-            // What is said of the field goes before what is said of its type.
+            // The keywords of the field override those of its type.
             only.extend(schema);
             return only;
         }
@@ -76,7 +76,7 @@ fn without_null(mut schema: Map<String, Value>) -> Map<String, Value> {
     schema
 }
 
-/// What of a schema a form can say.
+/// Converts a schema to a form field.
 fn field(schema: Map<String, Value>) -> Result<Field, String> {
     if let Some(options) = options(&schema) {
         return with(&schema, &["title", "description", "default"], |field| {
@@ -145,7 +145,7 @@ fn field(schema: Map<String, Value>) -> Result<Field, String> {
     }
 }
 
-/// A field of these members of a schema, and more.
+/// A form field from these members of a schema, and more.
 fn with(
     schema: &Map<String, Value>,
     keys: &[&str],
@@ -159,13 +159,13 @@ fn with(
     serde_json::from_value(field.into()).map_err(|error| format!("cannot be shown: {error}"))
 }
 
-/// What can be chosen.
+/// The options to choose from.
 enum Options {
     Plain(Vec<String>),
     Titled(Vec<(String, String)>),
 }
 
-/// The names of an enum without values. With doc comments these are their titles.
+/// The variant names of an enum without values. Doc comments become titles.
 fn options(schema: &Map<String, Value>) -> Option<Options> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     if let Some(Value::Array(options)) = schema.get("enum") {
@@ -185,7 +185,7 @@ fn options(schema: &Map<String, Value>) -> Option<Options> {
                 let title = title.and_then(text).unwrap_or_else(|| value.clone());
                 titled.push((value, title));
             }
-            // Those without a comment stand together.
+            // schemars puts the variants without a comment into one list.
             (None, Some(Value::Array(plain))) => {
                 for value in plain {
                     titled.push((text(value)?, text(value)?));
@@ -198,7 +198,7 @@ fn options(schema: &Map<String, Value>) -> Option<Options> {
 }
 
 impl Options {
-    /// Says what can be chosen, with titles under `titled`.
+    /// Writes the options, with titles under the keyword `titled`.
     fn put(&self, schema: &mut Map<String, Value>, titled: &str) {
         match self {
             Self::Plain(options) => {
@@ -270,7 +270,7 @@ mod tests {
         ]);
         let mut value = serde_json::to_value(&form).unwrap();
         for option in ["oneOf", "anyOf"] {
-            // Those without a comment may stand together, at either end.
+            // Variants without a comment may be listed together, at either end.
             for path in ["/properties/colour", "/properties/colours/items"] {
                 if let Some(Value::Array(options)) = value.pointer_mut(&format!("{path}/{option}"))
                 {

@@ -1,8 +1,8 @@
-//! Percent signs in URIs (RFC 3986).
+//! Percent-encoding in URIs (RFC 3986).
 
 use std::borrow::Cow;
 
-/// Without its percent signs; `None` if what they hide is no text.
+/// Decodes percent-encoding. Returns `None` if it is malformed, or if the result is not UTF-8.
 pub(crate) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));

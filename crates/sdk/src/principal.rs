@@ -1,11 +1,11 @@
-//! Who makes a request.
+//! `Principal`: the authenticated caller of a request.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Who makes a request, as somebody in front of this server has found out. On HTTP it is put into the
-/// request's extensions; a legacy session can only be used by whoever opened it, and the state of a
-/// round only by whoever was asked.
+/// The authenticated caller of a request. On HTTP, middleware in front of this server puts it into
+/// the request's extensions. A legacy session can only be used by the principal that opened it, and
+/// the state of a round only by the principal that was asked.
 ///
 /// ```
 /// let mut request = http::Request::new(());
@@ -15,18 +15,18 @@ use std::sync::Arc;
 pub struct Principal(Arc<str>);
 
 impl Principal {
-    /// Somebody, by a name that nobody else has.
+    /// A principal with this name, which must be unique among principals.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
     }
 
-    /// The name.
+    /// The unique name.
     pub fn name(&self) -> &str {
         &self.0
     }
 }
 
-/// Names stay out of logs.
+/// The name is kept out of logs.
 impl fmt::Debug for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Principal(…)")

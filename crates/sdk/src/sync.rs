@@ -1,7 +1,7 @@
-//! Locks that a panic does not poison: what is kept under them is never left half changed in a way
-//! that matters more than going on does.
+//! Locks that are not poisoned by a panic: to go on with the value is better than
+//! to fail every later request.
 //!
-//! With `--cfg belay_counted`, each time that one is taken counts; `cargo xtask cost` asks how often.
+//! With `--cfg belay_counted`, each acquisition is counted, for `cargo xtask cost`.
 
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
@@ -43,7 +43,7 @@ impl<T> RwLock<T> {
     }
 }
 
-/// What `cargo xtask cost` asks.
+/// Counters for `cargo xtask cost`.
 #[cfg(belay_counted)]
 pub(crate) mod counted {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -59,7 +59,7 @@ pub(crate) mod counted {
         TASKS.fetch_add(1, Relaxed);
     }
 
-    /// How often a lock was taken, and how many tasks were spawned, since the process began.
+    /// The number of locks taken and of tasks spawned, since the process began.
     pub fn locks_and_tasks() -> (u64, u64) {
         (LOCKS.load(Relaxed), TASKS.load(Relaxed))
     }

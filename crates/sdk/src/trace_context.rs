@@ -1,4 +1,4 @@
-//! Which trace a request belongs to: W3C trace context and baggage, in `_meta`.
+//! W3C trace context and baggage, carried in `_meta`.
 
 use belay_protocol::types::Meta;
 use belay_protocol::types::meta_key::{BAGGAGE, TRACEPARENT, TRACESTATE};
@@ -18,17 +18,17 @@ use belay_protocol::types::meta_key::{BAGGAGE, TRACEPARENT, TRACESTATE};
 #[non_exhaustive]
 pub struct TraceContext {
     traceparent: String,
-    /// What the tracing systems on the way know of it.
+    /// The `tracestate`: data of the tracing systems on the way.
     pub tracestate: Option<String>,
-    /// What else travels along.
+    /// The `baggage`: properties of the application.
     pub baggage: Option<String>,
 }
 
-/// Longer ones are not handed on.
+/// Longer values of `tracestate` and `baggage` are dropped.
 const LONGEST: usize = 8192;
 
 impl TraceContext {
-    /// From a `traceparent`; `None` if it is none.
+    /// Parses a `traceparent`. Returns `None` if it is invalid.
     pub fn new(traceparent: impl Into<String>) -> Option<Self> {
         let traceparent = traceparent.into();
         is_traceparent(&traceparent).then_some(Self {
@@ -38,7 +38,7 @@ impl TraceContext {
         })
     }
 
-    /// What `_meta` says, if it says something that makes sense.
+    /// Reads the trace context from `_meta`, if there is a valid one.
     pub fn of(meta: &Meta) -> Option<Self> {
         let text = |key: &str| {
             let text: Option<String> = meta.get(key).ok().flatten();
@@ -50,7 +50,7 @@ impl TraceContext {
         Some(context)
     }
 
-    /// Says it in `_meta`.
+    /// Writes the trace context into `_meta`.
     pub fn put(&self, meta: &mut Meta) {
         let pairs = [
             (TRACEPARENT, Some(&self.traceparent)),
@@ -59,35 +59,35 @@ impl TraceContext {
         ];
         for (key, text) in pairs {
             if let Some(text) = text {
-                // A text is always valid JSON.
+                // A string can always be encoded.
                 let _ = meta.set(key, text);
             }
         }
     }
 
-    /// As it stands on the wire.
+    /// The `traceparent` as it is written on the wire.
     pub fn traceparent(&self) -> &str {
         &self.traceparent
     }
 
-    /// The trace.
+    /// The trace id: 32 hexadecimal digits.
     pub fn trace_id(&self) -> &str {
         &self.traceparent[3..35]
     }
 
-    /// The span that the request was made in.
+    /// The id of the span that made the request: 16 hexadecimal digits.
     pub fn parent_id(&self) -> &str {
         &self.traceparent[36..52]
     }
 
-    /// Whether it is recorded.
+    /// Whether the caller records this trace.
     pub fn is_sampled(&self) -> bool {
         let flags = u8::from_str_radix(&self.traceparent[53..55], 16);
         flags.is_ok_and(|flags| flags & 1 == 1)
     }
 }
 
-/// `00-` and a trace, a span and flags: 32, 16 and 2 digits, of which the first two are not all zero.
+/// A version, a trace id, a span id and flags: 2, 32, 16 and 2 digits. Neither id may be all zero.
 fn is_traceparent(text: &str) -> bool {
     let digits = |text: &str| {
         text.bytes()
@@ -102,7 +102,7 @@ fn is_traceparent(text: &str) -> bool {
     let dashes = [0, 33, 50]
         .into_iter()
         .all(|at| rest.as_bytes()[at] == b'-');
-    // Later versions may say more behind it.
+    // Later versions may have further fields.
     let ends = match version {
         "00" => text.len() == 55,
         _ => text.len() == 55 || text.as_bytes()[55] == b'-',

@@ -11,7 +11,7 @@ use belay_protocol::jsonrpc::RequestId;
 use super::Canceller;
 use crate::driver::{Link, Told, Waiter};
 
-/// A request on its way. Dropping it gives it up (**drop-announces**).
+/// A request in flight on one link. Dropping it cancels the request (**drop-announces**).
 pub(crate) struct Attempt {
     link: Arc<Link>,
     waiter: Arc<Waiter>,
@@ -40,7 +40,7 @@ impl Attempt {
         }
     }
 
-    /// The id on the wire; `None` if it was over before it began.
+    /// The id on the wire, or `None` if the request ended before it was sent.
     pub(crate) fn id(&self) -> Option<RequestId> {
         match &self.state {
             State::Waiting(id) => Some(id.request_id()),
@@ -48,7 +48,7 @@ impl Attempt {
         }
     }
 
-    /// Whether the link was gone before anything began.
+    /// Whether the link was closed before the request began.
     pub(crate) fn found_no_link(&self) -> bool {
         matches!(
             self.state,
@@ -69,7 +69,7 @@ impl Future for Attempt {
 }
 
 impl Attempt {
-    /// How it was over before it began, if it was.
+    /// The outcome, if the request ended before it began.
     #[cfg(feature = "client")]
     pub(super) fn take_over(&mut self) -> Option<Outcome> {
         let State::Over(outcome) = &mut self.state else {

@@ -1,4 +1,4 @@
-//! Cancels a call from elsewhere.
+//! Cancellation of a call from elsewhere.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,24 +10,25 @@ use tokio::sync::Notify;
 use crate::driver::{Link, Reason, Waiter};
 use crate::sync::{Mutex, MutexGuard};
 
-/// Cancels a call from elsewhere. The call then ends as cancelled by its caller.
+/// Cancels a call from elsewhere, such as from another task. The call then ends as
+/// cancelled by its caller.
 #[derive(Clone)]
 pub struct Canceller(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
     fired: Notify,
-    /// An attempt is over.
+    /// Notified when an attempt ends.
     closed: Notify,
 }
 
 struct State {
-    /// Where the call is now, or was last.
+    /// The link and the id of the current attempt, or of the last one.
     current: Option<(Arc<Link>, CallId)>,
     cancelled: Option<Reason>,
-    /// The most that any attempt has come to.
+    /// How far any attempt has come: never, maybe or certainly sent.
     sent: Sent,
-    /// Whether an attempt has begun whose end is not known yet.
+    /// Whether an attempt is in flight whose outcome is not recorded yet.
     open: bool,
 }
 
@@ -45,12 +46,12 @@ impl Canceller {
         }))
     }
 
-    /// Cancels the call, if it is not over.
+    /// Cancels the call, unless it has ended.
     pub fn cancel(&self) {
         self.stop(None);
     }
 
-    /// Cancels the call, if it is not over, and tells the peer why.
+    /// Cancels the call, unless it has ended, and sends the reason to the peer.
     pub fn cancel_because(&self, reason: impl Into<String>) {
         self.stop(Some(reason.into()));
     }
@@ -64,7 +65,7 @@ impl Canceller {
         if let Some((link, id)) = &state.current {
             link.cancel(*id, reason.as_deref());
         }
-        // Nothing more of it leaves: what was sent until now is all that was.
+        // Nothing more of the call is sent, so `sent` is final now.
         state.open = false;
         state.cancelled = Some(reason);
         drop(state);
@@ -72,8 +73,8 @@ impl Canceller {
         self.0.closed.notify_one();
     }
 
-    /// Begins the call, or another attempt at it. Nobody can cancel it between this look and its
-    /// beginning.
+    /// Begins the call, or another attempt at it. The lock is held from the check for a
+    /// cancellation until the request has begun, so that none is missed.
     pub(super) fn begin(
         &self,
         link: &Arc<Link>,
@@ -88,14 +89,14 @@ impl Canceller {
         Ok(begun)
     }
 
-    /// Waits until no attempt is in flight. Only one can wait.
+    /// Waits until no attempt is in flight. Supports a single waiter.
     pub(super) async fn until_closed(&self) {
         while self.lock().open {
             self.0.closed.notified().await;
         }
     }
 
-    /// An attempt is given up.
+    /// Records that an attempt was dropped.
     pub(super) fn given_up(&self) {
         let mut state = self.lock();
         state.look();
@@ -110,9 +111,9 @@ impl Canceller {
         state.current.as_ref().map(|(_, id)| id.request_id())
     }
 
-    /// An attempt is over.
+    /// Records the outcome of an attempt.
     pub(super) fn ended(&self, outcome: &Outcome) {
-        // What was answered was sent.
+        // An outcome without this, such as an answer, implies that the request was sent.
         let sent = outcome.sent().unwrap_or(Sent::Yes);
         let mut state = self.lock();
         state.most(Some(sent));
@@ -121,14 +122,14 @@ impl Canceller {
         self.0.closed.notify_one();
     }
 
-    /// Whether any attempt has left.
+    /// Whether any attempt was sent.
     pub(super) fn sent(&self) -> Sent {
         let mut state = self.lock();
         state.look();
         state.sent
     }
 
-    /// Waits until it is cancelled. Only one can wait.
+    /// Waits until the call is cancelled. Supports a single waiter.
     pub(super) async fn cancelled(&self) -> Outcome {
         loop {
             let cancelled = self.lock().cancelled.clone();
@@ -149,10 +150,11 @@ impl Canceller {
 }
 
 impl State {
-    /// Remembers the most that is known to have been sent.
+    /// Updates `sent` from the link.
     fn look(&mut self) {
         if let Some((link, id)) = self.current.as_ref().filter(|_| self.open) {
-            // The engine has ended it, and we have not heard how: it may have been sent.
+            // The engine has ended the request and its outcome is not recorded yet:
+            // it may have been sent.
             let now = link.sent(*id).unwrap_or(Sent::Maybe);
             self.most(Some(now));
         }

@@ -1,4 +1,4 @@
-//! Calls that say something in headers, too, and what is done if that was not what their tool wants.
+//! Tool calls that repeat arguments in HTTP headers, and their repetition when those do not match.
 
 use belay_protocol::jsonrpc::RawJson;
 #[cfg(feature = "http")]
@@ -19,13 +19,13 @@ use crate::sync::{Mutex, MutexGuard};
 #[cfg(feature = "http")]
 use crate::transport::http::param_headers::KnownTools;
 
-/// The last call of a tool, if its tool may want something in headers. What it wants may be known to
-/// others by the time that the call is refused.
+/// The headers of the last tool call, if tools may ask for any. They are kept because another call
+/// may have learned other headers by the time this one is refused.
 #[cfg(feature = "http")]
 #[derive(Default)]
 pub(super) struct Said(Mutex<Option<LastCall>>);
 
-/// A call as the layers have left it, and what it said in headers.
+/// The parameters as the layers left them, and the headers that were sent with them.
 #[cfg(feature = "http")]
 pub(super) struct LastCall {
     known: KnownTools,
@@ -36,13 +36,13 @@ pub(super) struct LastCall {
 #[cfg(feature = "http")]
 impl Said {
     pub(super) fn note(&self, hooks: &CallHooks, request: &CallRequest) {
-        // What layers ask besides is no call of a tool.
+        // Other requests that layers make are not recorded.
         if let Some(last) = LastCall::of(hooks, &request.method, &request.params) {
             *self.lock() = Some(last);
         }
     }
 
-    /// What a request says in headers.
+    /// The headers that repeat arguments of a request.
     pub(super) fn headers(&self, request: &CallRequest) -> Vec<(HeaderName, HeaderValue)> {
         let last = self.lock();
         let last = last
@@ -65,7 +65,7 @@ impl From<Option<LastCall>> for Said {
 
 #[cfg(feature = "http")]
 impl LastCall {
-    /// A call of a tool, if tools want something in headers here.
+    /// Records a call, if it is a tool call and this connection repeats arguments in headers.
     pub(super) fn of(hooks: &CallHooks, method: &Text, params: &RawJson) -> Option<Self> {
         let known = hooks.known_tools.as_ref();
         let known = known.filter(|_| *method == *CallTool::METHOD)?;
@@ -80,19 +80,19 @@ impl LastCall {
         &self.headers
     }
 
-    /// Whether there is something else to say by now.
+    /// Whether the headers would be different now.
     fn is_behind(&self) -> bool {
         self.known.headers(&self.params) != self.headers
     }
 }
 
 impl Trip {
-    /// One request, by way of all layers.
+    /// Makes one request through all layers.
     ///
-    /// A call whose headers were not what its tool wants was refused before anything was done. The
-    /// specification asks that the tools are looked at, and that it is made again, so this is the one
-    /// call that is made twice by itself (**retry-is-explicit**): once more, and only if there is
-    /// something else to say.
+    /// A call with mismatched headers was refused before it did anything. The specification
+    /// asks the client to list the tools and to repeat the call, so this is the only call
+    /// that is repeated without being asked for (**retry-is-explicit**): once, and only if
+    /// the headers are different now.
     #[cfg(feature = "http")]
     pub(super) async fn round(
         &self,
@@ -112,7 +112,7 @@ impl Trip {
         }
     }
 
-    /// One request, by way of all layers.
+    /// Makes one request through all layers.
     #[cfg(not(feature = "http"))]
     pub(super) async fn round(
         &self,
@@ -122,7 +122,7 @@ impl Trip {
         self.made(&request, first).await
     }
 
-    /// One request, if it was not made already.
+    /// Makes one request, unless it was already made.
     async fn made(
         &self,
         request: &CallRequest,
@@ -134,7 +134,7 @@ impl Trip {
         }
     }
 
-    /// Looks at the tools again: one of them is not what it was.
+    /// Lists the tools again, because one of them has changed.
     pub(super) async fn learn_tools(&self) -> Result<(), Error> {
         self.outlet.hooks.forget_tools();
         let mut list = CallRequest {

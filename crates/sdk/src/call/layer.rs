@@ -1,4 +1,4 @@
-//! What stands around calls: layers, and a connection that may be replaced.
+//! Client layers around a call, and the choice of the connection it is made on.
 
 use std::fmt;
 use std::future::Future;
@@ -54,7 +54,7 @@ use crate::sync::Mutex;
 /// let builder = belay::Client::builder("editor", "1.0.0").layer(Stamp);
 /// ```
 pub trait ClientLayer: Send + Sync + 'static {
-    /// Makes the call, by way of `next` or in its stead.
+    /// Handles the call, through `next` or instead of it.
     fn call<'a>(
         &'a self,
         request: CallRequest,
@@ -62,19 +62,19 @@ pub trait ClientLayer: Send + Sync + 'static {
     ) -> LayerFuture<'a, Result<RawJson, Error>>;
 }
 
-/// A request on its way out, as layers see it.
+/// An outgoing request, as layers see it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CallRequest {
-    /// What is asked.
+    /// The method name.
     pub method: Text,
-    /// With what: an object, without `_meta`.
+    /// The parameters: an object, without `_meta`.
     pub params: RawJson,
-    /// What travels beside it.
+    /// The `_meta` object that is sent with the parameters.
     pub meta: Meta,
 }
 
-/// The rest of the way: the layers below, and the wire.
+/// The rest of a call: the inner layers, and the connection.
 #[derive(Clone, Copy)]
 pub struct NextCall<'a> {
     layers: &'a [Arc<dyn ClientLayer>],
@@ -82,7 +82,8 @@ pub struct NextCall<'a> {
 }
 
 impl<'a> NextCall<'a> {
-    /// Goes the rest of the way. It can be gone more than once; each time is a request of its own.
+    /// Runs the inner layers and sends the request. It can be run more than once; each run is a
+    /// request with an id of its own.
     pub fn run(&self, request: CallRequest) -> LayerFuture<'a, Result<RawJson, Error>> {
         match self.layers.split_first() {
             Some((layer, layers)) => {
@@ -100,12 +101,12 @@ impl fmt::Debug for NextCall<'_> {
     }
 }
 
-/// How the calls of a client leave.
+/// How a client's calls are sent.
 #[derive(Clone)]
 pub(crate) enum Route {
-    /// On this link, with nothing around them.
+    /// On this link, without layers.
     Direct(Arc<Link>),
-    /// By way of layers, or on whatever link there is at the time.
+    /// Through layers, or on the link that is current at the time.
     Layered(Arc<Outlet>),
 }
 
@@ -113,31 +114,31 @@ pub(crate) struct Outlet {
     pub(crate) layers: Vec<Arc<dyn ClientLayer>>,
     pub(crate) lines: Arc<dyn Lines>,
     pub(crate) deadlines: Deadlines,
-    /// What a client does by itself.
+    /// The client's per-request features.
     #[cfg(feature = "client")]
     pub(crate) hooks: CallHooks,
 }
 
-/// Where links come from.
+/// The source of links.
 pub(crate) trait Lines: Send + Sync {
-    /// A link that was alive a moment ago. Waits for one that is being replaced.
+    /// The current link, alive a moment ago. Waits while it is being replaced.
     fn link(&self) -> BoxFuture<Result<Arc<Link>, Outcome>>;
 
-    /// Waits until there is no link any more, and there will be none.
+    /// Waits until the connection is closed and will not be replaced.
     fn over(&self) -> BoxFuture<Outcome>;
 
-    /// The link that there is at this moment, if it is alive.
+    /// The current link, without waiting, if it is alive.
     #[cfg(feature = "client")]
     fn now(&self) -> Option<Arc<Link>>;
 
-    /// Whether it is worth asking again when a link was gone before anything began.
+    /// Whether to ask for another link when this one was closed before a request began.
     fn replaces(&self) -> bool;
 
-    /// A call was answered.
+    /// Records that a call was answered.
     fn succeeded(&self);
 }
 
-/// One link, for good.
+/// A single link that is never replaced.
 impl Lines for Arc<Link> {
     fn link(&self) -> BoxFuture<Result<Arc<Link>, Outcome>> {
         Box::pin(std::future::ready(Ok(self.clone())))
@@ -163,7 +164,7 @@ impl Lines for Arc<Link> {
     fn succeeded(&self) {}
 }
 
-/// One call through its layers: what all attempts at it share.
+/// One call through its layers: the state that all its attempts share.
 pub(crate) struct Trip {
     pub(super) outlet: Arc<Outlet>,
     canceller: Canceller,
@@ -172,13 +173,13 @@ pub(crate) struct Trip {
     total: Option<(Duration, Instant)>,
     on_progress: Option<Arc<Mutex<OnProgress>>>,
     on_notice: Option<OnNotice>,
-    /// What is known already is not good enough.
+    /// Bypass the cache.
     fresh: bool,
     #[cfg(all(feature = "client", feature = "http"))]
     pub(super) said: Said,
 }
 
-/// Makes a call by way of its layers.
+/// Makes a call through its layers.
 pub(super) async fn travel(
     outlet: Arc<Outlet>,
     ask: Ask,
@@ -191,7 +192,7 @@ pub(super) async fn travel(
 }
 
 impl Trip {
-    /// What is known of a call that began at this moment, and its request.
+    /// The state of a call that began at `at`, and its request.
     pub(super) fn new(
         outlet: Arc<Outlet>,
         ask: Ask,
@@ -222,7 +223,7 @@ impl Trip {
         (trip, request)
     }
 
-    /// Goes on until the call is over, cancelled or out of time.
+    /// Runs `going` until it ends, is cancelled, or reaches the total deadline.
     pub(super) async fn within_its_time(
         &self,
         going: impl Future<Output = Result<RawJson, Error>>,
@@ -235,7 +236,7 @@ impl Trip {
         }
     }
 
-    /// All of it.
+    /// The whole call.
     #[cfg(feature = "client")]
     async fn go(&self, request: CallRequest) -> Result<RawJson, Error> {
         self.go_on(request, None).await
@@ -246,7 +247,7 @@ impl Trip {
         self.by_layers(request).await
     }
 
-    /// All of it, after what became of the first attempt if there was one.
+    /// The whole call, continuing from the result of the first attempt if there was one.
     #[cfg(feature = "client")]
     pub(super) async fn go_on(
         &self,
@@ -261,7 +262,7 @@ impl Trip {
         }
     }
 
-    /// The request as the layers have left it: not made if its result is known.
+    /// The request as the layers left it. It is not sent if its result is cached.
     #[cfg(feature = "client")]
     async fn attempt(&self, request: CallRequest) -> Result<RawJson, Error> {
         let hooks = &self.outlet.hooks;
@@ -277,7 +278,7 @@ impl Trip {
         self.checked(&request, result).await
     }
 
-    /// A result, if it is what its tool gives.
+    /// Returns the result, if it matches the tool's output schema.
     #[cfg(feature = "client")]
     pub(super) async fn checked(
         &self,
@@ -287,7 +288,7 @@ impl Trip {
         let hooks = &self.outlet.hooks;
         let check = || hooks.check(&request.method, &request.params, &result);
         match check() {
-            // What the tool gives may have changed since it was listed.
+            // The schema may have changed since the tool was listed.
             Err(_) if self.learn_tools().await.is_ok() => check()?,
             checked => checked?,
         }
@@ -325,7 +326,7 @@ impl Trip {
             #[cfg(any(feature = "client", feature = "server"))]
             record(&attempt, version);
             if attempt.found_no_link() && self.outlet.lines.replaces() {
-                // It was never begun, so this is no second time.
+                // Nothing was sent, so this is not a retry.
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -334,12 +335,12 @@ impl Trip {
                     self.outlet.lines.succeeded();
                     Ok(result)
                 }
-                // The deadline is the whole call's, not that of its last attempt.
+                // The deadline belongs to the whole call, so the time reported is the call's.
                 Outcome::TimedOut {
                     clock: Clock::Total,
                     ..
                 } => Err(self.out_of_time().into()),
-                // It was heard, and spoke.
+                // A refusal is an answer, too: the server is alive.
                 refused @ (Outcome::Refused(_) | Outcome::InputRequired(_)) => {
                     self.outlet.lines.succeeded();
                     Err(refused.into())
@@ -349,14 +350,14 @@ impl Trip {
         }
     }
 
-    /// The end of a call that is between two rounds when the last link goes.
+    /// The error of a call that was between two round trips when the connection was lost for good.
     #[cfg(feature = "client")]
     pub(super) async fn lost(&self) -> Error {
         let lost = self.outlet.lines.over().await;
         self.in_all(lost).into()
     }
 
-    /// The end of an attempt as the end of the call: `sent` is the most that any attempt came to.
+    /// Turns an attempt's outcome into the call's: `sent` covers all attempts.
     fn in_all(&self, mut outcome: Outcome) -> Outcome {
         if let Outcome::Cancelled { sent, .. }
         | Outcome::TimedOut { sent, .. }
@@ -367,7 +368,7 @@ impl Trip {
         outcome
     }
 
-    /// Callbacks for one attempt.
+    /// The callbacks for one attempt.
     #[cfg_attr(
         not(all(feature = "client", feature = "http")),
         expect(unused_variables, reason = "nothing is said in headers")
@@ -390,10 +391,11 @@ impl Trip {
     async fn timed_out(&self) -> Outcome {
         match self.total {
             Some((_, until)) if has_clock() => tokio::time::sleep_until(until).await,
-            // What is in flight has the engine's clock; what a guest does here has none.
+            // A request in flight is timed by the engine; a local handler without a
+            // runtime has no clock.
             _ => std::future::pending().await,
         }
-        // What is in flight has the same deadline, and its end is told by the engine.
+        // A request in flight has the same deadline, and the engine reports its outcome.
         self.canceller.until_closed().await;
         self.out_of_time()
     }
@@ -407,12 +409,12 @@ impl Trip {
     }
 }
 
-/// Whether whoever polls has a runtime, and not only the link.
+/// Whether this task runs within a tokio runtime. The link's driver may have one when it does not.
 pub(super) fn has_clock() -> bool {
     tokio::runtime::Handle::try_current().is_ok()
 }
 
-/// Tells the span that this is made in, if there is one, what is known only now.
+/// Records the request id and the version in the current span, where they are known only now.
 #[cfg(any(feature = "client", feature = "server"))]
 pub(super) fn record(attempt: &Attempt, version: Option<ProtocolVersion>) {
     let span = tracing::Span::current();

@@ -1,4 +1,4 @@
-//! One builder for every request, in both directions.
+//! `Call`: the builder of every request, in both directions.
 
 mod attempt;
 mod canceller;
@@ -35,13 +35,14 @@ pub(crate) use layer::{Lines, Outlet, Route};
 #[cfg(feature = "client")]
 use straight::Came;
 
-/// A request that can be made: set what you like, then `await` it.
+/// A request that is built with methods and sent with `await`.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future cancels the request: if any of it was written, the peer is told, once
-/// (**drop-announces**); if nothing was, it is never sent. Dropping returns at once, whatever the
-/// connection does. `select!`, `tokio::time::timeout` and aborting the task all drop the future.
+/// Dropping the future cancels the request: if any of it was written, the peer is notified
+/// once (**drop-announces**); if nothing was, it is never sent. Dropping returns at once,
+/// whatever the state of the connection. `select!`, `tokio::time::timeout` and aborting
+/// the task all drop the future.
 #[must_use = "a call does nothing until it is awaited or started"]
 pub struct Call<T> {
     route: Route,
@@ -78,7 +79,7 @@ impl<T> Call<T> {
         Self::asking(route, ask.map_err(Error::bad_params))
     }
 
-    /// A call whose parameters are written already, and have no `_meta`.
+    /// A call whose parameters are already encoded, and have no `_meta`.
     #[cfg(feature = "client")]
     pub(crate) fn prepared(route: Route, method: &'static str, params: RawJson) -> Self
     where
@@ -101,7 +102,7 @@ impl<T> Call<T> {
         }
     }
 
-    /// A call that cannot be made.
+    /// A call that fails at once.
     #[cfg(feature = "client")]
     pub(crate) fn failed(route: Route, error: Error) -> Self
     where
@@ -112,22 +113,22 @@ impl<T> Call<T> {
         call
     }
 
-    /// Gives up after so long in all, progress or not.
+    /// Sets the total timeout. Progress does not extend it.
     pub fn timeout(self, total: Duration) -> Self {
         self.change(|ask| ask.total = Wait::AtMost(total))
     }
 
-    /// Gives up after so long without progress.
+    /// Sets the idle timeout. Each progress notification restarts it.
     pub fn idle_timeout(self, idle: Duration) -> Self {
         self.change(|ask| ask.idle = Wait::AtMost(idle))
     }
 
-    /// Never gives up by itself.
+    /// Removes both timeouts.
     pub fn no_timeout(self) -> Self {
         self.change(|ask| (ask.idle, ask.total) = (Wait::Forever, Wait::Forever))
     }
 
-    /// Asks the server, even if its last answer may still be used.
+    /// Bypasses the cache: the request is sent even if a result is cached.
     pub fn fresh(mut self) -> Self {
         self.fresh = true;
         self
@@ -140,13 +141,14 @@ impl<T> Call<T> {
         self
     }
 
-    /// Is told of progress, in order. It runs between messages, so it must not take long.
+    /// Registers a progress callback. It is called in order on the connection's task, between
+    /// messages, and must not block.
     pub fn on_progress(mut self, told: impl FnMut(ProgressParams) + Send + 'static) -> Self {
         self.told.progress = Some(Box::new(told));
         self
     }
 
-    /// Is told whatever else is said about it.
+    /// Registers a callback for all other notifications about this call.
     #[cfg(feature = "client")]
     pub(crate) fn on_notice(
         mut self,
@@ -156,14 +158,14 @@ impl<T> Call<T> {
         self
     }
 
-    /// Asks for log messages about this call, from this level on. Modern only: a legacy session says
-    /// so once and for all, with [`Client::set_log_level`](crate::Client::set_log_level).
+    /// Requests log messages about this call, from this level up. Modern only: a legacy connection
+    /// has one level, set with [`Client::set_log_level`](crate::Client::set_log_level).
     #[cfg(feature = "client")]
     pub fn log_level(self, level: belay_protocol::types::LoggingLevel) -> Self {
         self.meta(belay_protocol::types::meta_key::LOG_LEVEL, level)
     }
 
-    /// Says which trace it belongs to.
+    /// Sets the trace that this call belongs to.
     pub fn trace_context(mut self, context: &crate::layers::TraceContext) -> Self {
         if let Ok(ask) = &mut self.ask {
             context.put(&mut ask.meta);
@@ -171,7 +173,7 @@ impl<T> Call<T> {
         self
     }
 
-    /// Sends something beside the parameters, in `_meta`.
+    /// Sets a key in the request's `_meta`.
     pub fn meta(mut self, key: &str, value: impl Serialize) -> Self {
         if let Ok(ask) = &mut self.ask
             && let Err(error) = ask.meta.set(key, value)
@@ -186,9 +188,9 @@ impl<T> Call<T> {
         self.canceller.clone()
     }
 
-    /// Begins the call now, without waiting for its end. If the client has layers or is supervised,
-    /// this must be called within a tokio runtime; and what its layers do, and further rounds of a
-    /// call whose server has asked something, go on while it is awaited.
+    /// Sends the request now, without waiting for its result. If the client has layers or is
+    /// supervised, call this within a tokio runtime. Layers, and further round trips for a server
+    /// that asks for input, make progress only while the result is awaited.
     pub fn start(self) -> InFlight<T> {
         let (ask, told, canceller) = (self.ask, self.told, &self.canceller);
         let state = match (ask, self.route) {
@@ -217,7 +219,7 @@ impl<T> IntoFuture for Call<T> {
     }
 }
 
-/// A call that has begun.
+/// A call in flight.
 ///
 /// # Cancel safety
 ///
@@ -238,7 +240,7 @@ enum State {
 }
 
 impl State {
-    /// By way of layers, or past them if there is nothing to do.
+    /// Through the layers, or past them if there is nothing to do.
     fn layered(
         outlet: Arc<Outlet>,
         ask: Ask,
@@ -256,11 +258,11 @@ impl State {
         Self::begin(Box::pin(travel))
     }
 
-    /// A future does nothing until it is polled, but a call that was started has begun.
+    /// Polls the call once: a future does nothing until then, but a started call must be sent.
     fn begin(mut travel: BoxFuture<Result<RawJson, Error>>) -> Self {
-        // Whoever awaits it polls it again, with a waker that wakes. It is not held back because its
-        // task has done much already, as tokio would: of many calls, none would begin after the first
-        // hundred or so.
+        // The noop waker is safe, because the awaiting task polls again with its own. The poll is
+        // exempt from tokio's cooperative budget: otherwise, of many calls started by one task,
+        // none would be sent after the first hundred or so.
         let mut first = tokio::task::unconstrained(travel.as_mut());
         match Pin::new(&mut first).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(ended) => Self::Over(Some(ended)),
@@ -270,8 +272,8 @@ impl State {
 }
 
 impl<T> InFlight<T> {
-    /// The id on the wire; `None` if the call was over before it began, or waits for a connection.
-    /// With a layer that makes it again, it is that of the last time.
+    /// The request id on the wire. `None` if the call ended before it was sent, or waits for a
+    /// connection. After a repetition by a layer, it is the id of the last attempt.
     pub fn id(&self) -> Option<RequestId> {
         match &self.state {
             State::Direct(attempt) => attempt.id(),
@@ -313,7 +315,7 @@ impl<T> Future for InFlight<T> {
     }
 }
 
-/// The parameters without their `_meta`, and that.
+/// Splits the `_meta` off the parameters.
 fn split_meta(params: &(impl Serialize + ?Sized)) -> Result<(RawJson, Meta), serde_json::Error> {
     let encoded = RawJson::encode(params)?;
     if encoded.as_str() == "null" {

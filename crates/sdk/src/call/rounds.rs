@@ -1,7 +1,7 @@
-//! Rounds: a modern server that needs something first, and a client that has it.
+//! Multi round-trip requests: a modern server asks for input, and the client's handlers answer.
 //!
-//! Each round is a request of its own, with a new id, by way of all layers. The deadline is that of
-//! the whole conversation, and whoever drops the call drops it between two rounds, too.
+//! Each round trip is a request with an id of its own, through all layers. The deadline covers the
+//! whole call, and dropping the call between two round trips cancels it, too.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::client::InputHandlers;
 use crate::driver::BoxFuture;
 use crate::error::Unanswered;
 
-/// After so many rounds a server does not know what it wants.
+/// The most round trips of a call, against a server that never stops asking.
 const ROUNDS: u32 = 10;
 
-/// Makes a call, in as many rounds as it takes; `first` is what became of the first request of it, if
-/// that was made already.
+/// Makes a call, in as many round trips as it takes. `first` is the result of its first
+/// request, if that was already made.
 pub(super) async fn travel(
     trip: &Trip,
     input_handlers: &Arc<InputHandlers>,
@@ -43,7 +43,7 @@ pub(super) async fn travel(
         if number == ROUNDS {
             return Err(Error::unanswered(asked, Unanswered::Rounds(ROUNDS)));
         }
-        // Nobody answers questions of a server that is gone.
+        // Handlers do not go on when the connection is lost.
         round = tokio::select! {
             biased;
             next = next(&request, input_handlers, asked, number) => next?,
@@ -53,7 +53,7 @@ pub(super) async fn travel(
     unreachable!("the last round returns")
 }
 
-/// The request of the next round.
+/// Answers the server's questions, and builds the request of the next round trip.
 async fn next(
     request: &CallRequest,
     input_handlers: &Arc<InputHandlers>,
@@ -66,7 +66,7 @@ async fn next(
         return Err(Error::bad_result(serde::de::Error::custom(problem)));
     }
     let mut params: Map<String, Value> = request.params.decode().map_err(Error::bad_params)?;
-    // What belonged to the round before does not belong to this one.
+    // Responses and state of the previous round trip are not repeated.
     params.shift_remove("inputResponses");
     params.shift_remove("requestState");
     match required.input_requests {
@@ -89,7 +89,7 @@ async fn next(
                 Err(failed) => return Err(Error::unanswered(asked, failed)),
             };
         }
-        // There is nothing to do but to ask again, a little later.
+        // The server asked nothing: repeat the request after a pause.
         None if has_clock() => tokio::time::sleep(PAUSE * number).await,
         None => {}
     }
@@ -105,7 +105,7 @@ async fn next(
 
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A question that is being answered.
+/// An input request, and the handler that answers it.
 struct Question {
     name: String,
     method: String,
@@ -117,7 +117,8 @@ enum Answering {
     Answered(Value),
 }
 
-/// Answers all questions at once. The first that fails fails them all, and the others are dropped.
+/// Runs all handlers at once. The first failure fails the round trip, and the other
+/// handlers are dropped.
 async fn all(mut questions: Vec<Question>) -> Result<InputResponses, Unanswered> {
     poll_fn(|cx| {
         let mut open = false;

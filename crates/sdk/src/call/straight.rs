@@ -1,8 +1,8 @@
-//! The short way of a call: on the link that there is, with nothing around it.
+//! The fast path of a call: it is sent at once on the current link, past all layers.
 //!
-//! A client may have to do something about the answer to a call: to answer questions of the server, to
-//! say something else in headers, to look at a tool again. Mostly it has not. So the request is made at
-//! once, and only if its answer wants more does the call go the long way, from there on.
+//! A client may have to act on the answer: answer input requests, repeat the call with other
+//! headers, or list the tools again. Mostly it does not. So the request is sent at once, and the
+//! call moves to the slow path only if its answer requires that.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -31,17 +31,17 @@ pub(super) struct Straight {
     said: Option<LastCall>,
 }
 
-/// What comes of a call that was made at once.
+/// How a call on the fast path ends.
 pub(super) enum Came {
-    /// It is over.
+    /// The call has ended.
     Over(Result<RawJson, Error>),
-    /// The rest of its way.
+    /// The rest of the call, on the slow path.
     GoesOn(BoxFuture<Result<RawJson, Error>>),
 }
 
 impl Straight {
-    /// Begins a call, unless something has to be done before. Nothing is kept of one that is over before
-    /// it began.
+    /// Sends the request, unless the call needs the slow path. If the call ends before it begins,
+    /// its outcome is returned and nothing is kept.
     pub(super) fn begin(
         outlet: &Arc<Outlet>,
         ask: &Ask,
@@ -49,7 +49,7 @@ impl Straight {
         canceller: &Canceller,
     ) -> Option<Result<Box<Self>, Outcome>> {
         let is_told = told.progress.is_some() || told.notice.is_some();
-        // What is kept may be known already; what is told is told of every attempt.
+        // A result may be cached, and callbacks must be registered for every attempt.
         if is_told || is_kept(&ask.method) || !outlet.layers.is_empty() {
             return None;
         }
@@ -87,11 +87,11 @@ impl Straight {
         &self.attempt
     }
 
-    /// The end of the call, or the rest of its way.
+    /// Waits for the end of the call, or for its move to the slow path.
     pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Came> {
         let outcome = ready!(self.attempt.poll_end(cx));
         let hooks = &self.outlet.hooks;
-        // It was heard, and spoke.
+        // A refusal is an answer, too: the server is alive.
         if matches!(
             outcome,
             Outcome::Answered(_) | Outcome::Refused(_) | Outcome::InputRequired(_)
@@ -119,7 +119,7 @@ impl Straight {
         Poll::Ready(Came::GoesOn(self.go_on(first)))
     }
 
-    /// The long way, after the first attempt.
+    /// The slow path, after the first attempt.
     fn go_on(&mut self, first: Result<RawJson, Error>) -> BoxFuture<Result<RawJson, Error>> {
         let (outlet, ask) = (self.outlet.clone(), self.ask.clone());
         let canceller = self.canceller.clone();

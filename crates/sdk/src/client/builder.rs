@@ -1,4 +1,4 @@
-//! How a client is made, and what it answers when a legacy server asks.
+//! The builder of a client, with the handlers for a legacy server's requests.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,18 +26,18 @@ use crate::driver::{
     Answer, App, BoxFuture, Direction, Ends, Link, Notified, Payload, Process, Tap, launch, pass_on,
 };
 
-/// Settings of a client, and its handlers for what a legacy server may ask.
+/// Settings of a client, and its handlers for requests of the server.
 #[must_use = "a builder does nothing until it connects"]
 pub struct ClientBuilder {
     info: Implementation,
     pub(super) capabilities: ClientCapabilities,
-    /// Types of results that extensions have.
+    /// Additional result types that the extensions in use understand.
     result_types: Vec<String>,
     pub(super) input_handlers: InputHandlers,
     cache: Option<Cache>,
     #[cfg(feature = "validate")]
     outputs: Option<super::outputs::Outputs>,
-    /// Which server this is about, and with which credentials.
+    /// The cache key of this server: its address and the credentials used with it.
     place: Option<(Arc<str>, Arc<[u8]>)>,
     changes: Arc<ChangeHub>,
     pub(crate) mode: Mode,
@@ -90,7 +90,7 @@ impl ClientBuilder {
         }
     }
 
-    /// Changes how this client introduces itself: its title, icons, website, and what it is for.
+    /// Changes how the client introduces itself: its title, icons, website and description.
     ///
     /// ```
     /// let builder = belay::Client::builder("orders", "1.0.0")
@@ -101,20 +101,21 @@ impl ClientBuilder {
         self
     }
 
-    /// Which era to speak. By default the server decides.
+    /// Which protocol era to use. By default it is negotiated with the server.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// What this client can do, as it tells the server. What it has handlers for is said anyway.
+    /// Changes the client capabilities that are sent to servers. The capabilities of registered
+    /// handlers are included without this.
     pub fn capabilities(mut self, change: impl FnOnce(&mut ClientCapabilities)) -> Self {
         change(&mut self.capabilities);
         self
     }
 
-    /// Says that it speaks an extension of the protocol, by the extension's identifier, and which types of
-    /// results it understands because of it. Results of other types end their calls as *violated*.
+    /// Declares an extension of the protocol by its identifier, and the result types that the
+    /// client understands because of it. A call whose result has another type ends as *violated*.
     ///
     /// ```
     /// let builder = belay::Client::builder("editor", "1.0.0")
@@ -123,7 +124,7 @@ impl ClientBuilder {
     ///
     /// # Panics
     ///
-    /// If the identifier is none: it has a prefix, as in `com.example/receipts`.
+    /// If the identifier is invalid. A valid one has a prefix, as in `com.example/receipts`.
     #[track_caller]
     pub fn extension<T: Into<String>>(
         mut self,
@@ -139,43 +140,44 @@ impl ClientBuilder {
         self
     }
 
-    /// Changes how much is too much.
+    /// Changes the limits on message sizes and queues.
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(self.limits.get_or_insert_default());
         self
     }
 
-    /// When calls give up that do not say so themselves (**deadline-covers-all**).
+    /// The default deadlines of calls that set none of their own (**deadline-covers-all**).
     pub fn deadlines(mut self, deadlines: Deadlines) -> Self {
         self.deadlines = deadlines;
         self
     }
 
-    /// How long a server is given to answer the era probe before it is taken for a legacy one.
+    /// How long to wait for an answer to the era probe before the server is taken for a legacy one.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.probe = Some(timeout);
         self
     }
 
-    /// Is shown every frame that passes, in order, for tracing the wire. It must not take long.
+    /// Registers a callback for every frame that is sent or received, in order, for tracing
+    /// the wire. It must not block.
     pub fn tap(mut self, tap: impl Fn(Direction, &[u8]) + Send + Sync + 'static) -> Self {
         self.tap = Some(Arc::new(tap));
         self
     }
 
-    /// Puts something around every call. The first one is the outermost.
+    /// Adds a layer around every call. The first layer added is the outermost.
     pub fn layer(mut self, layer: impl ClientLayer) -> Self {
         self.layers.push(Arc::new(layer));
         self
     }
 
-    /// Keeps results here that may be used again.
+    /// Caches results in this cache. Without this, each client has a cache of its own.
     pub fn cache(mut self, cache: &Cache) -> Self {
         self.cache = Some(cache.clone());
         self
     }
 
-    /// Keeps no results: each request is made.
+    /// Turns caching off: every request is sent.
     pub fn no_cache(mut self) -> Self {
         self.cache = None;
         self
@@ -195,14 +197,16 @@ impl ClientBuilder {
         self
     }
 
-    /// Is told of log messages, in order. It must not take long.
+    /// Registers a callback for log messages. It is called in order and must not block.
     pub fn on_log(mut self, told: impl Fn(LoggingMessageParams) + Send + Sync + 'static) -> Self {
         self.logged = Some(Arc::new(told));
         self
     }
 
-    /// Answers a request of a legacy server's by its name, for what has no handler of its own here.
-    /// It is stopped when the server cancels it, or is gone.
+    /// Registers a handler for a legacy server's request, by method name. It takes
+    /// precedence over the typed handlers, such as [`on_elicit`](ClientBuilder::on_elicit),
+    /// and declares no capability. The handler is dropped when the server cancels the
+    /// request, or when the connection is lost.
     pub fn on_request<F, Fut>(mut self, method: &str, handler: F) -> Self
     where
         F: Fn(Context, Value) -> Fut + Send + Sync + 'static,
@@ -213,7 +217,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Is told of notifications that are not about a call, in order. It must not take long.
+    /// Registers a callback for notifications that do not belong to a call. It is called
+    /// in order and must not block.
     pub fn on_notification(mut self, told: impl Fn(Notification) + Send + Sync + 'static) -> Self {
         self.notified = Some(Arc::new(told));
         self
@@ -223,7 +228,7 @@ impl ClientBuilder {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it closes the streams; the handshake is never cancelled on the wire.
+    /// Dropping the future closes the streams; the handshake is never cancelled on the wire.
     pub async fn connect<R, W>(self, reader: R, writer: W) -> Result<Client, Error>
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -246,7 +251,7 @@ impl ClientBuilder {
         self.mode == Mode::Auto
     }
 
-    /// The same settings for another attempt.
+    /// A copy of the settings, for another attempt to connect.
     pub(crate) fn again(&self, mode: Mode) -> Self {
         Self {
             info: self.info.clone(),
@@ -282,7 +287,7 @@ impl ClientBuilder {
         Ok(self.client(established))
     }
 
-    /// A client of one connection.
+    /// A client that has this one connection, without supervision.
     pub(crate) fn client(&self, established: Established) -> Client {
         let link = established.link.clone();
         let routes = self.routes(
@@ -296,13 +301,14 @@ impl ClientBuilder {
         self.changes.clone()
     }
 
-    /// Says which server this is about, and with which credentials.
+    /// Sets the server's address and credentials, which separate its cache entries from others'.
     #[cfg(feature = "http")]
     pub(crate) fn at(&mut self, place: &str, credentials: &[u8]) {
         self.place = Some((place.into(), credentials.into()));
     }
 
-    /// The ways of requests. Those on one link that nothing is done for are the shortest.
+    /// The routes of requests. Requests on a single link that need no further work
+    /// take the direct route.
     pub(super) fn routes(&self, lines: Arc<dyn Lines>, only: Option<(Arc<Link>, Era)>) -> Routes {
         let hooks = self.hooks(only.as_ref().map(|(_, era)| *era));
         let direct = only.map(|(link, _)| Route::Direct(link));
@@ -327,7 +333,7 @@ impl ClientBuilder {
         }
     }
 
-    /// Who answers, and what was said of them.
+    /// The handlers of the server's requests, with what the capabilities say about them.
     fn input_handlers(&self) -> InputHandlers {
         let mut input_handlers = self.input_handlers.clone();
         let sampling = self.capabilities.sampling.as_ref();
@@ -336,7 +342,7 @@ impl ClientBuilder {
         input_handlers
     }
 
-    /// What is done for requests. In the legacy era none of it is.
+    /// The per-request work of a client. In the legacy era only output validation remains.
     fn hooks(&self, era: Option<Era>) -> CallHooks {
         if era == Some(Era::Legacy) {
             return CallHooks {
@@ -348,7 +354,8 @@ impl ClientBuilder {
         let input_handlers = self.input_handlers();
         let shelf = self.cache.clone().map(|cache| {
             let (place, owner) = self.place.clone().unwrap_or_else(|| {
-                // Nobody else can reach a server at the end of a pipe.
+                // A server at the end of a pipe has this one client, so a number of
+                // its own is enough.
                 static NEXT: AtomicU64 = AtomicU64::new(1);
                 let number = NEXT.fetch_add(1, Ordering::Relaxed);
                 (format!("pipe {number}").into(), [].into())
@@ -382,7 +389,7 @@ impl ClientBuilder {
         self.opened(link, connected, process, None).await
     }
 
-    /// Waits until a conversation is open, and closes its link if it does not come to that.
+    /// Waits for the handshake, and closes the link if it fails or is dropped.
     pub(crate) async fn opened(
         &self,
         link: Arc<Link>,
@@ -402,7 +409,7 @@ impl ClientBuilder {
         })
     }
 
-    /// What an engine is told.
+    /// The engine's configuration.
     pub(crate) fn config(&self, wire: Wire) -> Config {
         let mut config = Config::client(self.info.clone(), self.capabilities.clone(), wire);
         if let Some(limits) = &self.limits {
@@ -413,13 +420,13 @@ impl ClientBuilder {
         config.timeouts.probe = match (self.probe, wire) {
             (Some(probe), _) => probe,
             (None, Wire::Pipe) => config.timeouts.probe,
-            // Silence says nothing about eras there.
+            // Over HTTP, a slow answer to the probe does not suggest a legacy server.
             (None, Wire::Http | Wire::EventStream) => config.timeouts.initialize,
         };
         config
     }
 
-    /// What serves the requests of a server.
+    /// The handlers of the server's messages.
     pub(crate) fn app(&self) -> Arc<dyn App> {
         Arc::new(Handlers {
             input_handlers: self.input_handlers(),
@@ -439,7 +446,7 @@ impl fmt::Debug for ClientBuilder {
     }
 }
 
-/// A connection that could not be opened, or whose opening was dropped, is closed.
+/// Closes the link of a connection that could not be opened, or whose opening was dropped.
 struct CloseUnlessOpened(Option<Arc<Link>>);
 
 impl CloseUnlessOpened {

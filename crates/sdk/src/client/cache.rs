@@ -1,4 +1,4 @@
-//! Results that may be used again. Modern only: the server says for how long, and by whom.
+//! The cache of results. Modern only: the server sets the time to live and the scope.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -38,21 +38,21 @@ struct Inner {
     bytes: usize,
     most_entries: usize,
     most_bytes: usize,
-    /// Counts uses, so that what was not used for longest goes first.
+    /// Counts uses, for the eviction of the least recently used entry.
     clock: u64,
-    /// How often something became stale.
+    /// Counts invalidations. A result is not stored if this has changed since its request.
     changes: u64,
 }
 
-/// What a result is the result of.
+/// Identifies the request whose result is cached.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
-    /// The server.
+    /// The server's address.
     place: Arc<str>,
-    /// Whose it is; nobody's, if it is for everybody.
+    /// The credentials of the owner of a private result, or `None` for a public one.
     owner: Option<Arc<[u8]>>,
     method: &'static str,
-    /// As they were written.
+    /// As they were encoded: equal parameters in another order are another key.
     params: Box<str>,
 }
 
@@ -69,7 +69,7 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// One that holds so many results, and so many bytes of them.
+    /// A cache of at most this many results, and this many bytes of them.
     pub fn new(entries: usize, bytes: usize) -> Self {
         let inner = Inner {
             entries: HashMap::new(),
@@ -84,21 +84,21 @@ impl Cache {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all results.
     pub fn clear(&self) {
         let mut inner = self.lock();
         inner.entries.clear();
         inner.bytes = 0;
-        // What is under way was asked before.
+        // Results of requests that are in flight now are not stored either.
         inner.changes += 1;
     }
 
-    /// How many results it holds.
+    /// The number of cached results.
     pub fn len(&self) -> usize {
         self.lock().entries.len()
     }
 
-    /// Whether it holds none.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -114,7 +114,7 @@ impl fmt::Debug for Cache {
     }
 }
 
-/// A client's part of a cache.
+/// One client's view of a cache: its server and its credentials.
 #[derive(Clone)]
 pub(crate) struct Shelf {
     cache: Cache,
@@ -122,7 +122,7 @@ pub(crate) struct Shelf {
     owner: Arc<[u8]>,
 }
 
-/// The results that can be used again.
+/// The methods whose results can be cached.
 const KEPT: [&str; 6] = [
     Discover::METHOD,
     ListTools::METHOD,
@@ -132,13 +132,13 @@ const KEPT: [&str; 6] = [
     ReadResource::METHOD,
 ];
 
-/// Whether the results of a method can be used again.
+/// Whether the results of a method can be cached.
 pub(crate) fn is_kept(method: &str) -> bool {
     KEPT.contains(&method)
 }
 
 impl Shelf {
-    /// For the clients of a server that have these credentials.
+    /// A view for clients of this server with these credentials.
     pub(crate) fn new(cache: Cache, place: Arc<str>, owner: Arc<[u8]>) -> Self {
         Self {
             cache,
@@ -150,7 +150,7 @@ impl Shelf {
     fn key(&self, method: &str, params: &RawJson, shared: bool) -> Option<Key> {
         let method = KEPT.into_iter().find(|kept| *kept == method)?;
         let [responses, state] = params.fields(["inputResponses", "requestState"]);
-        // What was answered in rounds depends on the answers.
+        // The result of a request with input responses depends on those.
         if responses.is_some() || state.is_some() {
             return None;
         }
@@ -162,7 +162,7 @@ impl Shelf {
         })
     }
 
-    /// A result that is still good.
+    /// A cached result that has not expired.
     pub(crate) fn get(&self, method: &str, params: &RawJson) -> Option<RawJson> {
         let keys = [false, true].map(|shared| self.key(method, params, shared));
         let mut inner = self.cache.lock();
@@ -172,12 +172,13 @@ impl Shelf {
             .find_map(|key| inner.get(&key, now))
     }
 
-    /// What tells whether something changes from now on.
+    /// The count of invalidations, to be taken before a request and passed to `put` after it.
     pub(crate) fn stamp(&self) -> u64 {
         self.cache.lock().changes
     }
 
-    /// Keeps a result, if the server allows it, and nothing has changed since it was asked for.
+    /// Caches a result, if the server allows it and nothing was invalidated since
+    /// its request was made.
     pub(crate) fn put(&self, method: &str, params: &RawJson, result: &RawJson, stamp: u64) {
         let [millis, scope] = result.fields(["ttlMs", "cacheScope"]);
         let millis: Millis = millis.and_then(|it| it.decode().ok()).unwrap_or_default();
@@ -185,7 +186,7 @@ impl Shelf {
         let shared = scope.and_then(|scope| scope.decode().ok()) == Some(CacheScope::Public);
         let until = Instant::now().checked_add(Duration::from_millis(millis));
         let mut inner = self.cache.lock();
-        // What was kept before is not good any more, whoever it belongs to.
+        // The new result replaces an earlier one of either scope.
         for owned in [true, false] {
             if let Some(before) = self.key(method, params, owned) {
                 inner.remove(&before);
@@ -199,13 +200,13 @@ impl Shelf {
         }
     }
 
-    /// What was kept of a method is not good any more.
+    /// Removes the results of one method.
     pub(crate) fn forget(&self, method: &str) {
         let mut inner = self.cache.lock();
         inner.retain(|key| key.place != self.place || key.method != method);
     }
 
-    /// Something changed: what was kept of it is not good any more, whoever it belongs to.
+    /// Removes what a change notification makes stale, for every owner.
     pub(crate) fn notified(&self, notification: &Notification) {
         let stale: &[&str] = match &*notification.method {
             ToolListChangedParams::METHOD => &[ListTools::METHOD],
@@ -213,7 +214,8 @@ impl Shelf {
             ResourceListChangedParams::METHOD => {
                 &[ListResources::METHOD, ListResourceTemplates::METHOD]
             }
-            // It may be a part of what was read.
+            // The URI may name a part of a resource that was read, so all results
+            // of `resources/read` go.
             ResourceUpdatedParams::METHOD => &[ReadResource::METHOD],
             _ => return,
         };
@@ -221,7 +223,7 @@ impl Shelf {
         inner.retain(|key| key.place != self.place || !stale.contains(&key.method));
     }
 
-    /// Nothing is known of the server any more.
+    /// Removes all results of this server.
     pub(crate) fn clear(&self) {
         let mut inner = self.cache.lock();
         inner.retain(|key| key.place != self.place);
@@ -269,7 +271,7 @@ impl Inner {
         }
     }
 
-    /// Forgets what is stale.
+    /// Removes the entries that `keep` rejects, and counts an invalidation.
     fn retain(&mut self, keep: impl Fn(&Key) -> bool) {
         self.changes += 1;
         let gone: Vec<Key> = self
@@ -306,7 +308,7 @@ mod tests {
 
     const LIST: &str = ListTools::METHOD;
 
-    /// Somebody logs out while a list is under way.
+    /// As when a user logs out while a list is being requested.
     #[tokio::test]
     async fn what_was_asked_before_it_was_cleared_is_not_kept() {
         let cache = Cache::default();
@@ -381,7 +383,7 @@ mod tests {
         );
         assert!(bob.get(ListPrompts::METHOD, &params).is_some());
         assert!(elsewhere.get(ListPrompts::METHOD, &params).is_none());
-        // A scope that nobody knows is nobody else's.
+        // An unknown scope counts as private.
         alice.put(LIST, &params, &result(1000, "galactic"), alice.stamp());
         assert!(bob.get(LIST, &params).is_none());
     }
@@ -411,7 +413,7 @@ mod tests {
         assert!(there.get(LIST, &params).is_some());
         there.clear();
         assert_eq!(cache.len(), 1);
-        // An answer that was under way when the news came is as old as they are.
+        // The result of a request that was in flight when the notification came is stale.
         let stamp = here.stamp();
         here.notified(&changed);
         here.put(LIST, &params, &result(1000, "public"), stamp);
@@ -442,7 +444,7 @@ mod tests {
             shelf.put(LIST, &page(number), &result(1000, "public"), shelf.stamp());
             shelf.get(LIST, &page(0));
         }
-        // What was used last stays.
+        // The most recently used entry stays.
         assert_eq!(cache.len(), 2);
         assert!(shelf.get(LIST, &page(0)).is_some());
         assert!(shelf.get(LIST, &page(1)).is_none());

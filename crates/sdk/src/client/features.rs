@@ -1,4 +1,4 @@
-//! What a server offers, as calls.
+//! The server's features as calls: tools, resources, prompts, completion.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,8 +24,8 @@ use crate::{Call, Error};
 impl Client {
     /// Calls a tool.
     ///
-    /// If the server needs something first, whoever was given to the builder for it is asked, and the
-    /// call goes on, in as many rounds as it takes (ten at most) and under one deadline.
+    /// If the server asks for input first, the handlers registered on the builder answer it, and
+    /// the call goes on. It takes at most ten round trips, under one deadline.
     pub fn call_tool(&self, name: &str, arguments: impl Serialize) -> Call<CallToolResult> {
         match call_params(name, &arguments) {
             Ok(params) => Call::prepared(self.route(CallTool::METHOD), CallTool::METHOD, params),
@@ -38,11 +38,11 @@ impl Client {
         self.request::<ListTools>(&PaginatedParams::new())
     }
 
-    /// Lists all tools, page by page, of which each has its own deadlines.
+    /// Lists all tools, following pagination. Each page has deadlines of its own.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it cancels the page that is being asked for.
+    /// Dropping the future cancels the request for the current page.
     pub async fn list_all_tools(&self) -> Result<Vec<Tool>, Error> {
         self.pages::<ListTools>().all().await
     }
@@ -52,25 +52,25 @@ impl Client {
         self.request::<ListResources>(&PaginatedParams::new())
     }
 
-    /// Lists all resources, page by page, of which each has its own deadlines.
+    /// Lists all resources, following pagination. Each page has deadlines of its own.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it cancels the page that is being asked for.
+    /// Dropping the future cancels the request for the current page.
     pub async fn list_all_resources(&self) -> Result<Vec<Resource>, Error> {
         self.pages::<ListResources>().all().await
     }
 
-    /// Lists the first page of templates of resources.
+    /// Lists the first page of resource templates.
     pub fn list_resource_templates(&self) -> Call<ListResourceTemplatesResult> {
         self.request::<ListResourceTemplates>(&PaginatedParams::new())
     }
 
-    /// Lists all templates of resources, page by page, of which each has its own deadlines.
+    /// Lists all resource templates, following pagination. Each page has deadlines of its own.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it cancels the page that is being asked for.
+    /// Dropping the future cancels the request for the current page.
     pub async fn list_all_resource_templates(&self) -> Result<Vec<ResourceTemplate>, Error> {
         self.pages::<ListResourceTemplates>().all().await
     }
@@ -85,11 +85,11 @@ impl Client {
         self.request::<ListPrompts>(&PaginatedParams::new())
     }
 
-    /// Lists all prompts, page by page, of which each has its own deadlines.
+    /// Lists all prompts, following pagination. Each page has deadlines of its own.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it cancels the page that is being asked for.
+    /// Dropping the future cancels the request for the current page.
     pub async fn list_all_prompts(&self) -> Result<Vec<Prompt>, Error> {
         self.pages::<ListPrompts>().all().await
     }
@@ -109,7 +109,7 @@ impl Client {
         self.request::<GetPrompt>(&params)
     }
 
-    /// Asks what an argument of a prompt, or a variable of a template, could be.
+    /// Asks for completions of a prompt argument, or of a variable of a resource template.
     ///
     /// ```no_run
     /// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
@@ -130,7 +130,8 @@ impl Client {
         self.request::<Complete>(&CompleteParams::new(reference, argument))
     }
 
-    /// The same, with what the other arguments are by now: what one could be may depend on them.
+    /// Like [`Client::complete`], with the values of the other arguments as context
+    /// for the completion.
     ///
     /// ```no_run
     /// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
@@ -159,31 +160,31 @@ impl Client {
         self.request::<Complete>(&params)
     }
 
-    /// Says from which level on log messages are wanted. Legacy only: a modern request says so
-    /// itself, with [`Call::log_level`].
+    /// Sets the minimum level of log messages for this connection. Legacy only: in the modern era
+    /// each request sets its own, with [`Call::log_level`].
     pub fn set_log_level(&self, level: LoggingLevel) -> Call<EmptyResult> {
         self.request::<SetLevel>(&SetLevelParams::new(level))
     }
 
-    /// Asks whether anybody is there. Legacy only.
+    /// Checks that the server answers. Legacy only.
     pub fn ping(&self) -> Call<EmptyResult> {
         self.request::<Ping>(&PingParams::new())
     }
 
-    /// Tells the server that the folders that matter are not what they were. Nothing is told to a
-    /// modern server: it asks when it wants to know. Neither is anything if this client has no roots.
+    /// Tells a legacy server that the list of roots has changed. Nothing is sent to a modern
+    /// server, which asks for the roots when it needs them, or if this client has no roots.
     pub fn roots_changed(&self) {
         if self.inner.routes.has_roots {
             self.tell_legacy(RootsListChangedParams::METHOD);
         }
     }
 
-    /// A list, page by page.
+    /// Starts a paginated list, to be read page by page.
     pub fn pages<L: PaginatedRequest>(&self) -> Pages<L> {
         Pages::new(self.clone())
     }
 
-    /// Who the server says it is. Nothing of it is verified.
+    /// The server's name and version, as it states them. They are not verified.
     pub fn server_info(&self) -> Option<Implementation> {
         let introduction = self.introduction();
         let meta = introduction.field("_meta");
@@ -192,25 +193,25 @@ impl Client {
         info.and_then(|info| info.decode().ok())
     }
 
-    /// What the server says it can do.
+    /// The capabilities that the server declares.
     pub fn server_capabilities(&self) -> ServerCapabilities {
         let capabilities = self.introduction().field("capabilities");
         let capabilities = capabilities.and_then(|it| it.decode().ok());
         capabilities.unwrap_or_default()
     }
 
-    /// How to make good use of the server, for the model, if it says so.
+    /// The server's instructions for the model on how to use it, if it gave any.
     pub fn instructions(&self) -> Option<String> {
         let instructions = self.introduction().field("instructions");
         instructions?.decode().ok()
     }
 }
 
-/// The parameters of a call of a tool, written once.
+/// The parameters of `tools/call`, encoded once.
 fn call_params(name: &str, arguments: &impl Serialize) -> Result<RawJson, serde_json::Error> {
     const BEFORE: &str = r#","arguments":"#;
     let params = RawJson::encode(&CallParams { name, arguments })?;
-    // It cannot stand in the name, where quotes are escaped.
+    // This text cannot occur inside the name, where quotes are escaped.
     let text = params.as_str();
     let value = text.find(BEFORE).map(|at| at + BEFORE.len());
     match value.and_then(|at| text.as_bytes().get(at)) {

@@ -17,7 +17,7 @@ use crate::call::Route;
 use crate::driver::{Link, Process};
 use crate::{Call, Error};
 
-/// A connection to a server. Cheap to clone; the connection is closed when the last one is dropped.
+/// A connection to a server. Cheap to clone; dropping the last clone closes the connection.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), belay::Error> {
@@ -40,16 +40,16 @@ pub(super) struct Inner {
     pub(super) changes: Arc<ChangeHub>,
 }
 
-/// The ways of a client's requests.
+/// The routes that a client's requests take.
 pub(crate) struct Routes {
     pub(crate) all: Route,
-    /// Of those that can take rounds, or whose results may be used again.
+    /// For methods whose answer may ask for input, or whose results may be cached.
     pub(crate) kept: Route,
-    /// Whether servers were told that there are folders that matter.
+    /// Whether the client declared the `roots` capability.
     pub(crate) has_roots: bool,
 }
 
-/// What a client holds on to.
+/// What a client owns: a connection, or a supervisor that replaces it.
 pub(crate) enum Held {
     /// One connection.
     One(Arc<Established>),
@@ -57,17 +57,19 @@ pub(crate) enum Held {
     Supervised(supervise::Supervised),
 }
 
-/// A connection that is open.
+/// An open connection.
 pub(crate) struct Established {
     pub(crate) link: Arc<Link>,
     pub(super) introduction: RawJson,
     pub(super) version: ProtocolVersion,
     pub(super) process: Option<Process>,
-    /// Cancelled when nothing is left of it, where that takes longer than its link does.
+    /// Cancelled when the connection is fully torn down, where that takes longer
+    /// than closing its link.
     pub(super) finished: Option<CancellationToken>,
 }
 
-/// Dropping the last client skips the drain: calls are cancelled and announced, and the link goes.
+/// Dropping the last client skips the drain: calls in flight are cancelled on the
+/// wire, then the link is closed.
 impl Drop for Established {
     fn drop(&mut self) {
         self.link.shutdown(Shutdown::Now);
@@ -126,7 +128,7 @@ impl Client {
         }
     }
 
-    /// Whether there is no connection any more, and there will be none.
+    /// Whether the connection is closed and will not be replaced.
     pub(super) fn is_over(&self) -> bool {
         match &self.inner.held {
             Held::One(established) => established.link.is_closed(),
@@ -134,7 +136,7 @@ impl Client {
         }
     }
 
-    /// Tells a legacy server something.
+    /// Sends a notification without parameters, if the server is a legacy one.
     pub(super) fn tell_legacy(&self, method: &'static str) {
         let established = self.established();
         if established.version.era() == Era::Legacy {
@@ -142,7 +144,8 @@ impl Client {
         }
     }
 
-    /// A client with settings of its own.
+    /// Starts a builder, for a client with settings of its own. The name and the version
+    /// introduce the client to servers.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(Implementation::new(name, version))
     }
@@ -151,7 +154,7 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it closes the streams; the handshake is never cancelled on the wire.
+    /// Dropping the future closes the streams; the handshake is never cancelled on the wire.
     pub async fn connect<R, W>(reader: R, writer: W) -> Result<Self, Error>
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -160,12 +163,12 @@ impl Client {
         ClientBuilder::default().connect(reader, writer).await
     }
 
-    /// Makes a request.
+    /// Makes a typed request. The methods of [`Client`] cover the common ones.
     pub fn request<R: Typed>(&self, params: &R::Params) -> Call<R::Result> {
         Call::new::<R>(self.route(R::METHOD), params, None)
     }
 
-    /// Makes a request by name, for what has no type.
+    /// Makes a request by its method name, for methods without a type.
     pub fn request_raw<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -174,12 +177,12 @@ impl Client {
         Call::raw(self.route(method), method, params, None)
     }
 
-    /// The revision that is spoken.
+    /// The protocol version in use.
     pub fn version(&self) -> ProtocolVersion {
         self.established().version
     }
 
-    /// The era that is spoken.
+    /// The era of the protocol version in use.
     pub fn era(&self) -> Era {
         self.version().era()
     }
@@ -189,14 +192,15 @@ impl Client {
         self.established().introduction.clone()
     }
 
-    /// The process id of the server, if it is a child of ours. It is its process group's, too.
+    /// The process id of the server, if it is a child process. It is also the id of
+    /// its process group.
     pub fn pid(&self) -> Option<u32> {
         let process = self.established().process.clone();
         process.map(|process| process.pid)
     }
 
-    /// How many requests began, and how each ended. A supervised client counts those of all its
-    /// connections.
+    /// Counts of requests that began, and of how each ended. A supervised client counts
+    /// those of all its connections.
     pub fn ledger(&self) -> Ledger {
         match &self.inner.held {
             Held::One(established) => established.link.ledger(),
@@ -212,17 +216,18 @@ impl Client {
         }
     }
 
-    /// Closes the connection: calls in flight are cancelled and announced, what waits is written for
-    /// up to a second, and the link goes. Tells why it is closed, which may be something earlier.
+    /// Closes the connection: calls in flight are cancelled on the wire, queued messages are
+    /// written for up to a second, and then the link is closed. Returns why the connection closed,
+    /// which may be a loss that came first.
     ///
-    /// If the server is a child process, this waits until it is gone, with all it has left behind: a
-    /// moment if it is well-behaved, a few seconds if it has to be killed
-    /// (**no-orphan-processes**). A program that ends before that leaves the child with the end of
-    /// its input, and on Linux with a SIGTERM.
+    /// If the server is a child process, this waits until the process and everything it started are
+    /// gone: a moment for a well-behaved server, a few seconds for one that has to be killed
+    /// (**no-orphan-processes**). If the program exits before that, the child sees the end of its
+    /// input, and on Linux a SIGTERM.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it leaves the closing to go on in the background.
+    /// Dropping the future does not stop the closing: it goes on in the background.
     pub async fn close(&self) -> Loss {
         match &self.inner.held {
             Held::One(established) => established.close().await,
@@ -230,12 +235,12 @@ impl Client {
         }
     }
 
-    /// Kills the server with all it has started, if it is a child process, and closes the connection.
-    /// Nobody is asked, and nothing is cleaned up.
+    /// Kills the server and every process it started, if it is a child process, and closes the
+    /// connection. The server is not asked to stop and cannot clean up.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it leaves the rest to go on in the background.
+    /// Dropping the future does not undo it: the rest goes on in the background.
     pub async fn kill(&self) -> Loss {
         if let Held::Supervised(supervised) = &self.inner.held {
             supervised.stop();
@@ -248,12 +253,12 @@ impl Client {
         self.closed().await
     }
 
-    /// Waits until the connection is closed, and tells why. That of a supervised client is closed
-    /// when it is given up.
+    /// Waits until the connection is closed, and returns why. The connection of a supervised client
+    /// counts as closed when its supervision has ended.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it changes nothing.
+    /// Dropping the future changes nothing.
     pub async fn closed(&self) -> Loss {
         match &self.inner.held {
             Held::One(established) => established.link.closed().await.cause,

@@ -1,5 +1,5 @@
-//! What a client does by itself around every request: it uses again what it may, it answers what it
-//! is asked, and it knows which headers a tool wants.
+//! What a client does around every request besides sending it: caching, answering input requests,
+//! adding headers that repeat tool arguments, and validating outputs.
 
 use std::sync::Arc;
 
@@ -20,24 +20,24 @@ use crate::call::CallRequest;
 #[cfg(feature = "http")]
 use crate::transport::http::param_headers::KnownTools;
 
-/// What a client does by itself.
+/// The per-request features of a client.
 #[derive(Clone, Default)]
 pub(crate) struct CallHooks {
-    /// Who answers when a server asks.
+    /// The handlers that answer a server's input requests.
     pub(crate) input_handlers: Option<Arc<InputHandlers>>,
-    /// What may be used again.
+    /// This client's view of the cache.
     pub(crate) shelf: Option<Shelf>,
-    /// What tools want to see in headers. Modern HTTP only.
+    /// The tools whose arguments are repeated in headers. Modern HTTP only.
     #[cfg(feature = "http")]
     pub(crate) known_tools: Option<KnownTools>,
-    /// What tools say that they give, if that is checked.
+    /// The output schemas of tools, if results are validated.
     #[cfg(feature = "validate")]
     pub(crate) outputs: Option<Outputs>,
 }
 
 impl CallHooks {
-    /// Whether there is nothing to do for any request but those that can take rounds, or whose results may
-    /// be used again.
+    /// Whether requests need no work here, except those whose answer may ask for input or
+    /// whose results may be cached.
     pub(crate) fn is_idle(&self) -> bool {
         #[cfg(feature = "http")]
         if self.known_tools.is_some() {
@@ -52,8 +52,8 @@ impl CallHooks {
             .is_none_or(|input_handlers| input_handlers.is_empty())
     }
 
-    /// Where the result of a request may be kept. What travels beside the parameters may say who
-    /// asks, or anything else, so a request with something beside them is always made.
+    /// The cache for a request's result. Other `_meta` keys may identify the user or change the
+    /// answer, so a request that has any is always sent.
     fn shelf(&self, request: &CallRequest) -> Option<&Shelf> {
         let says_nothing = |key: &String| {
             let known = [LOG_LEVEL, TRACEPARENT, TRACESTATE, BAGGAGE];
@@ -63,20 +63,21 @@ impl CallHooks {
         self.shelf.as_ref().filter(|_| plain)
     }
 
-    /// A result that may be used again.
+    /// A cached result of the request, unless a fresh one is wanted.
     pub(crate) fn recall(&self, request: &CallRequest, fresh: bool) -> Option<RawJson> {
         let shelf = self.shelf(request).filter(|_| !fresh)?;
         let known = shelf.get(&request.method, &request.params)?;
-        // Somebody else may have put it there.
+        // Another client may have stored it, so this one has not learned from it yet.
         Some(self.take_in(request, known))
     }
 
-    /// What tells whether something changes while a request is under way.
+    /// The cache's count of invalidations, to be taken before a request is sent.
     pub(crate) fn stamp(&self) -> u64 {
         self.shelf.as_ref().map_or(0, Shelf::stamp)
     }
 
-    /// A request was refused. If it named a page that is not there any more, neither are the others.
+    /// Handles a refusal. If the cursor of a page was refused, the cached pages of
+    /// that list are stale, too.
     pub(crate) fn refused(&self, request: &CallRequest, error: &Error) {
         let code = error.refusal().map(|refusal| refusal.code);
         if let Some(shelf) = &self.shelf
@@ -87,7 +88,7 @@ impl CallHooks {
         }
     }
 
-    /// Keeps a result if it may be used again, and gives what of it may be used.
+    /// Caches a result if that is allowed, and returns the part of it that is usable.
     pub(crate) fn learn(&self, request: &CallRequest, result: RawJson, stamp: u64) -> RawJson {
         let result = self.take_in(request, result);
         if let Some(shelf) = self.shelf(request) {
@@ -96,7 +97,7 @@ impl CallHooks {
         result
     }
 
-    /// Looks at a list of tools, and gives what of it may be used.
+    /// Learns from a list of tools, and returns the tools that are usable.
     fn take_in(&self, request: &CallRequest, result: RawJson) -> RawJson {
         if request.method != *ListTools::METHOD {
             return result;
@@ -112,7 +113,7 @@ impl CallHooks {
         result
     }
 
-    /// Whether the result of a tool is what the tool says that it gives.
+    /// Validates the result of a tool call, if that is turned on.
     pub(crate) fn check(
         &self,
         method: &Text,
@@ -129,7 +130,7 @@ impl CallHooks {
         Ok(())
     }
 
-    /// What is known of tools is not true any more.
+    /// Removes the cached list of tools.
     pub(crate) fn forget_tools(&self) {
         if let Some(shelf) = &self.shelf {
             shelf.forget(ListTools::METHOD);
@@ -137,7 +138,7 @@ impl CallHooks {
     }
 }
 
-/// The tools that can be called: one whose headers are wrong is left out.
+/// The tools that can be called: those with an invalid header declaration are left out.
 #[cfg(feature = "http")]
 fn usable_tools(known: &KnownTools, result: RawJson) -> RawJson {
     let Ok(mut page) = result.decode::<Map<String, Value>>() else {
@@ -181,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Nothing passes unchecked because somebody else has filled the cache.
+    /// A result must not pass unchecked because another client has filled the cache.
     #[tokio::test]
     async fn a_list_from_the_cache_is_learnt_from() {
         let cache = Cache::default();

@@ -1,4 +1,4 @@
-//! What a client does for a server that asks: one set of handlers for both eras.
+//! The handlers for a server's requests to the client: one set for both eras.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -19,13 +19,13 @@ use crate::driver::{BoxFuture, fence};
 type InputHandler<P, R> = Arc<dyn Fn(P) -> BoxFuture<Result<R, ErrorObject>> + Send + Sync>;
 type Raw = InputHandler<Value, Value>;
 
-/// The handlers, by what is asked.
+/// The handlers, by method and mode.
 #[derive(Clone, Default)]
 pub(crate) struct InputHandlers {
     raw: HashMap<&'static str, Raw>,
     form: Option<InputHandler<ElicitFormParams, ElicitResult>>,
     url: Option<InputHandler<ElicitUrlParams, ElicitResult>>,
-    /// It was said that the model can be given tools.
+    /// The client declared that its model accepts tools.
     pub(super) model_takes_tools: bool,
 }
 
@@ -34,7 +34,8 @@ impl InputHandlers {
         self.raw.is_empty() && self.form.is_none() && self.url.is_none()
     }
 
-    /// Does what is asked, if somebody here can. It is stopped when it is dropped.
+    /// Runs the handler for a request, or returns `None` if there is none. Dropping
+    /// the future stops the handler.
     pub(crate) fn serve(
         &self,
         method: &str,
@@ -93,7 +94,7 @@ impl InputHandlers {
     }
 }
 
-/// What does not fit the form is not sent: the server could do nothing with it.
+/// An answer that does not match its form is not sent, because the server could not use it.
 fn check_form(asked: &Value, answer: &ElicitResult) -> Result<(), ErrorObject> {
     let Err(problem) = crate::filled::check(asked, answer) else {
         return Ok(());
@@ -126,7 +127,7 @@ fn encoded<R: serde::Serialize + 'static>(
     })
 }
 
-/// One that panics has failed, and nothing else has (**panic-fence**).
+/// A handler that panics fails its own request only (**panic-fence**).
 fn fenced(
     run: impl FnOnce() -> BoxFuture<Result<Value, ErrorObject>> + Send + 'static,
 ) -> BoxFuture<Result<Value, ErrorObject>> {
@@ -139,10 +140,10 @@ fn fenced(
     })
 }
 
-/// What a server may ask. Each of these is told to servers as something this client can do.
+/// Handlers for requests of the server. Each declares the capability that belongs to it.
 impl ClientBuilder {
-    /// Asks the person in front of this client to fill in a form. It is stopped when nobody waits for
-    /// it any more.
+    /// Registers a handler that asks the user to fill in a form. It is dropped when the server no
+    /// longer waits for the answer.
     ///
     /// ```
     /// use belay::types::ElicitResult;
@@ -164,8 +165,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Asks the person in front of this client to visit a page. It must be shown to them in full
-    /// before they agree, and must not be opened or fetched before that.
+    /// Registers a handler that asks the user to visit a URL. Show the user the full URL before
+    /// they consent, and do not open or fetch it before that.
     pub fn on_elicit_url<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(ElicitUrlParams) -> Fut + Send + Sync + 'static,
@@ -178,8 +179,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Asks a language model on behalf of the server. The person should be able to see it, and to say
-    /// no. Say so with [`ClientBuilder::capabilities`] if the model can be given tools.
+    /// Registers a handler that samples a language model for the server. The user should be able to
+    /// see the request and to deny it. If the model accepts tools, declare that with
+    /// [`ClientBuilder::capabilities`].
     pub fn on_sample<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(CreateMessageParams) -> Fut + Send + Sync + 'static,
@@ -199,13 +201,14 @@ impl ClientBuilder {
         self
     }
 
-    /// Tells which folders matter.
+    /// Sets the roots: the folders that the server should work in.
     pub fn roots(self, roots: impl IntoIterator<Item = Root>) -> Self {
         let roots: Vec<Root> = roots.into_iter().collect();
         self.on_roots(move || std::future::ready(roots.clone()))
     }
 
-    /// The same, where that changes. See [`Client::roots_changed`](crate::Client::roots_changed).
+    /// Registers a handler that returns the current roots, for roots that change. See
+    /// [`Client::roots_changed`](crate::Client::roots_changed).
     pub fn on_roots<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! What tools say that they give, and whether they do.
+//! Validation of tool results against the output schemas that the server has listed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -10,12 +10,12 @@ use crate::Error;
 use crate::schema::{Schema, SchemaError};
 use crate::sync::Mutex;
 
-/// So many tools are remembered.
+/// The most tools whose schemas are remembered.
 const MOST: usize = 1000;
-/// And so many bytes of schemas.
+/// The most bytes of schemas that are remembered.
 const BYTES: usize = 8 << 20;
 
-/// The schemas of the results of tools, as a server has listed them.
+/// The output schemas of tools, as a server has listed them.
 #[derive(Clone, Default)]
 pub(crate) struct Outputs(Arc<Mutex<Known>>);
 
@@ -23,18 +23,18 @@ pub(crate) struct Outputs(Arc<Mutex<Known>>);
 struct Known {
     tools: HashMap<String, Arc<Output>>,
     bytes: usize,
-    /// There were more than are remembered.
+    /// Some schema was not remembered, because a limit was reached.
     overflowed: bool,
 }
 
 struct Output {
     schema: RawJson,
-    /// Compiled when it is first needed.
+    /// Compiled on first use.
     compiled: OnceLock<Result<Schema, SchemaError>>,
 }
 
 impl Outputs {
-    /// Takes in a page of tools.
+    /// Remembers the output schemas in a page of `tools/list`.
     pub(super) fn learn(&self, page: &RawJson) {
         let Some(Ok(tools)) = page
             .field("tools")
@@ -54,7 +54,8 @@ impl Outputs {
         }
     }
 
-    /// Whether the result of a tool is what it says. One that failed has nothing to say.
+    /// Validates a tool's result against its output schema. A result with `isError`
+    /// is not validated.
     pub(super) fn check(&self, params: &RawJson, result: &RawJson) -> Result<(), Error> {
         let name = params.field("name");
         let name = name.as_ref().and_then(RawJson::as_text).unwrap_or_default();
@@ -73,7 +74,7 @@ impl Outputs {
         if failed.is_some_and(|failed| failed.as_bytes() == b"true") {
             return Ok(());
         }
-        // What was to be checked and cannot be, since its schema is none, is not passed on.
+        // A result that cannot be checked because its schema is invalid is not passed on.
         let schema = output.compiled.get_or_init(|| output.compile(&name));
         let schema = schema.as_ref();
         let schema = schema.map_err(|error| unfit(&format!("`outputSchema`: {error}")))?;
@@ -85,8 +86,9 @@ impl Outputs {
         let problem = |what: &dyn std::fmt::Display| unfit(&format!("`structuredContent`: {what}"));
         let content: Value = content.decode().map_err(|error| problem(&error))?;
         match schema.check(&content) {
-            // The server wrote the schema, so that it gains nothing by one that takes too much work: one
-            // that asks for nothing does the same. And it has not broken its word.
+            // The result is passed on, because the server wrote the schema: it gains nothing from
+            // one that takes too much work, since a schema that accepts everything does the same.
+            // It has not broken the protocol either.
             Err(why) if why.is_undecided() => {
                 let tool = &*name;
                 tracing::warn!(tool, %why, "a result is not checked against its output schema");
@@ -151,7 +153,7 @@ mod tests {
         raw(json!({ "tools": tools }))
     }
 
-    /// What is not remembered is not taken for checked.
+    /// A forgotten schema must not make a result pass unchecked.
     #[test]
     fn too_many_schemas_are_not_forgotten_silently() {
         let called = |name: &str| raw(json!({ "name": name }));
@@ -165,7 +167,7 @@ mod tests {
         assert!(outputs.check(&called("good"), &result).is_ok());
         assert!(outputs.check(&called("none"), &result).is_ok());
         assert!(outputs.check(&called("bad"), &result).is_err());
-        // One that is listed again, with another schema.
+        // A tool that is listed again, with another schema.
         outputs.learn(&tools(
             json!([{ "name": "bad", "outputSchema": { "type": "object" } }]),
         ));
@@ -177,7 +179,7 @@ mod tests {
         assert!(outputs.check(&called("good"), &result).is_ok());
     }
 
-    /// Numbers that are no numbers here.
+    /// A number that is too large for `serde_json::Value`.
     #[test]
     fn what_cannot_be_read_does_not_fit() {
         let outputs = Outputs::default();

@@ -1,4 +1,4 @@
-//! Lists, page by page.
+//! Pagination of lists.
 
 use std::marker::PhantomData;
 
@@ -14,18 +14,18 @@ use super::Client;
 use super::stream::stream;
 use crate::Error;
 
-/// So many pages are enough for anybody.
+/// The most pages of a list by default, against a server that never stops paginating.
 pub(crate) const PAGES: usize = 64;
 
-/// So many items of a list are kept, if nothing else is said.
+/// The most items that [`Pages::all`] collects by default.
 const ITEMS: usize = 10_000;
 
-/// A list that comes in pages.
+/// A request for a list that the server paginates.
 pub trait PaginatedRequest: Typed<Params = PaginatedParams> {
-    /// What is listed.
+    /// The type of the listed items.
     type Item;
 
-    /// What a page holds, and where the next one begins.
+    /// Splits a result into its items and the cursor of the next page.
     fn page(result: Self::Result) -> (Vec<Self::Item>, Option<String>);
 }
 
@@ -61,7 +61,7 @@ impl PaginatedRequest for ListPrompts {
     }
 }
 
-/// A list, page by page.
+/// A paginated list, read page by page.
 ///
 /// ```no_run
 /// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
@@ -75,7 +75,7 @@ impl PaginatedRequest for ListPrompts {
 #[derive(Debug)]
 pub struct Pages<L> {
     client: Client,
-    /// Where the next page begins; `None` after the last one.
+    /// The parameters of the next page, or `None` after the last one.
     next: Option<PaginatedParams>,
     most: usize,
     left: usize,
@@ -97,30 +97,31 @@ impl<L: PaginatedRequest> Pages<L> {
         }
     }
 
-    /// So many pages at most; 64 if this is not said. One more is an error.
+    /// Sets the limit on pages, by default 64. A list with more pages is an error.
     pub fn at_most(mut self, pages: usize) -> Self {
         (self.most, self.left) = (pages, pages);
         self
     }
 
-    /// So many items at most in [`Pages::all`]; 10,000 if this is not said. One more is an error: a
-    /// page can have hundreds of thousands, and all of them are kept.
+    /// Sets the limit on items for [`Pages::all`], by default 10,000. A list with more items is an
+    /// error, because a page can have hundreds of thousands and all of them are kept in memory.
     pub fn items_at_most(mut self, items: usize) -> Self {
         self.most_items = items;
         self
     }
 
-    /// Asks the server, even if its last answers may still be used.
+    /// Bypasses the cache: every page is requested from the server.
     pub fn fresh(mut self) -> Self {
         self.fresh = true;
         self
     }
 
-    /// The next page; `None` after the last one. Each has deadlines of its own.
+    /// Requests the next page. Returns `None` after the last one. Each page has
+    /// deadlines of its own.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it cancels the page that is being asked for. It can be asked for again.
+    /// Dropping the future cancels the request for the page, which can then be requested again.
     pub async fn next(&mut self) -> Result<Option<Vec<L::Item>>, Error> {
         let Some(page) = &self.next else {
             return Ok(None);
@@ -140,9 +141,9 @@ impl<L: PaginatedRequest> Pages<L> {
         Ok(Some(items))
     }
 
-    /// What is left of the list, as a stream of pages that ends with the first error.
+    /// The remaining pages as a stream, which ends after the first error.
     ///
-    /// Dropping it cancels the page that is being asked for.
+    /// Dropping the stream cancels the request for the current page.
     ///
     /// ```no_run
     /// # async fn example(client: belay::Client) -> Result<(), belay::Error> {
@@ -174,15 +175,16 @@ impl<L: PaginatedRequest> Pages<L> {
         })
     }
 
-    /// All that is left of the list.
+    /// Collects the remaining items of the list.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it cancels the page that is being asked for.
+    /// Dropping the future cancels the request for the current page.
     pub async fn all(mut self) -> Result<Vec<L::Item>, Error> {
         let from_the_start = self.left == self.most;
         match self.collect().await {
-            // What was known of the first pages does not fit the others any more.
+            // The cursor came from a cached page and is no longer valid, so start
+            // again without the cache.
             Err(error) if from_the_start && !self.fresh && self.is_gone(&error) => {
                 self.fresh = true;
                 (self.next, self.left) = (Some(PaginatedParams::new()), self.most);
@@ -203,7 +205,7 @@ impl<L: PaginatedRequest> Pages<L> {
         Ok(items)
     }
 
-    /// Whether the page that was asked for is not there any more.
+    /// Whether the server refused the cursor of the page.
     fn is_gone(&self, error: &Error) -> bool {
         let code = error.refusal().map(|refusal| refusal.code);
         let page = self.next.as_ref();

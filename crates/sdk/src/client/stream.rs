@@ -1,4 +1,4 @@
-//! Streams, for whoever combines them with others.
+//! A `Stream` made from an async step function.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,10 +7,10 @@ use futures_core::Stream;
 
 use crate::driver::BoxFuture;
 
-/// What a step gives: an item and what the next step begins with, or nothing more.
+/// The result of a step: an item and the state for the next step, or the end.
 pub(super) type Given<S, T> = Option<(T, S)>;
 
-/// A stream of what a step gives, again and again.
+/// A stream that repeats `step` until it returns `None`.
 pub(super) fn stream<S, T>(
     start: S,
     step: fn(S) -> BoxFuture<Given<S, T>>,
@@ -26,7 +26,7 @@ where
 }
 
 struct Steps<S, T> {
-    /// `None` after the last one.
+    /// `None` after the end of the stream.
     running: Option<BoxFuture<Given<S, T>>>,
     step: fn(S) -> BoxFuture<Given<S, T>>,
 }

@@ -1,4 +1,4 @@
-//! A client whose server is started again when it dies.
+//! Supervision: a client whose server is restarted when it dies.
 //!
 //! ```text
 //!             ┌──────────────── started again ────────────────┐
@@ -8,7 +8,7 @@
 //!             └────────────────────────── closed ──────────────────────────────────────────┘
 //! ```
 //!
-//! Calls in flight are lost with their connection, and nobody makes them again (**retry-is-explicit**).
+//! Calls in flight are lost with their connection and are not repeated (**retry-is-explicit**).
 //! New calls wait for the next connection, within their deadlines.
 
 use std::fmt;
@@ -54,26 +54,27 @@ pub struct Supervision {
     first_delay: Duration,
     longest_delay: Duration,
     told: Option<Arc<dyn Fn(Restart) + Send + Sync>>,
-    /// Only a session that the server has forgotten is begun again.
+    /// Reconnect only when the server has forgotten the session.
     sessions_only: bool,
 }
 
-/// What happens to a server that is supervised.
+/// What happened to a supervised server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Restart {
-    /// It is gone, or could not be started; it is started again after a while.
+    /// The connection is lost, or a restart failed. The next attempt follows after `delay`.
     Waiting {
-        /// Why it is gone.
+        /// Why the connection was lost, or could not be opened.
         cause: Loss,
-        /// How long the while is.
+        /// The time until the next attempt.
         delay: Duration,
     },
-    /// It is there again.
+    /// The connection is restored.
     Back,
-    /// It has died too often without answering a single call in between.
+    /// The restart budget is used up: the server died too often without answering a
+    /// call. The client stays closed.
     GivenUp {
-        /// Why it is gone.
+        /// Why the last connection was lost, or could not be opened.
         cause: Loss,
     },
 }
@@ -91,11 +92,12 @@ impl Default for Supervision {
 }
 
 impl Supervision {
-    /// What every legacy client on HTTP does: a session that is not known any more is begun again.
+    /// The policy of every legacy client on HTTP: a session that the server has
+    /// forgotten is reopened.
     #[cfg(feature = "http")]
     pub(crate) fn of_sessions() -> Self {
         Self {
-            // Calls that wait for a session give up by themselves.
+            // No budget: calls that wait for a session have deadlines of their own.
             restarts: u32::MAX,
             first_delay: Duration::from_millis(10),
             sessions_only: true,
@@ -107,26 +109,26 @@ impl Supervision {
         !self.sessions_only || cause.kind == LossKind::SessionGone
     }
 
-    /// Five restarts, after 100 ms, 200 ms and so on up to 10 s.
+    /// Five restarts, with a backoff of 100 ms that doubles up to 10 s.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many restarts there may be until a call is answered, or a connection has lived for ten
-    /// seconds. That, and nothing else, fills the budget again.
+    /// Sets the restart budget. It is refilled when a call is answered, or when a connection has
+    /// lived for ten seconds, and by nothing else.
     pub fn restarts(mut self, restarts: u32) -> Self {
         self.restarts = restarts;
         self
     }
 
-    /// How long to wait before a restart: `first`, and twice as long each time, up to `longest`.
+    /// Sets the backoff: `first` before the first restart, doubled each time, up to `longest`.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.first_delay = first;
         self.longest_delay = longest;
         self
     }
 
-    /// Is told what happens. It must not take long.
+    /// Registers a callback for restarts. It must not block.
     pub fn on_restart(mut self, told: impl Fn(Restart) + Send + Sync + 'static) -> Self {
         self.told = Some(Arc::new(told));
         self
@@ -155,22 +157,23 @@ impl fmt::Debug for Supervision {
 }
 
 impl ClientBuilder {
-    /// Starts the server again when it dies, or connects to it again. For servers that are child
-    /// processes, and for legacy ones on HTTP, where a connection is a session: it has no effect on a
-    /// connection over streams of one's own.
+    /// Restarts the server, or reconnects to it, when its connection is lost. This is for
+    /// servers that are child processes, and for legacy servers on HTTP, where a
+    /// connection is a session. It has no effect on [`connect`](ClientBuilder::connect),
+    /// which cannot open its streams again.
     pub fn supervise(mut self, supervision: Supervision) -> Self {
         self.supervision = Some(supervision);
         self
     }
 }
 
-/// What opens a connection, and the next one.
+/// Opens connections for the supervisor.
 pub(crate) trait Opener: Send + 'static {
-    /// Opens the next one.
+    /// Opens the next connection.
     fn open(&mut self) -> impl Future<Output = Result<Established, Error>> + Send;
 }
 
-/// A client whose connection is replaced when it is lost.
+/// Makes a client whose connection is replaced when it is lost.
 pub(crate) fn start(
     builder: &ClientBuilder,
     supervision: Supervision,
@@ -198,7 +201,7 @@ pub(crate) fn start(
     Client::from_parts(routes, Held::Supervised(supervised), builder.changes())
 }
 
-/// What a client holds of it. When the client is gone, nothing is started any more.
+/// The client's handle on its supervisor. Dropping it ends supervision.
 pub(crate) struct Supervised {
     supervisor: Arc<Supervisor>,
     watching: JoinHandle<()>,
@@ -209,7 +212,7 @@ impl Supervised {
         self.supervisor.ledgers().last.clone()
     }
 
-    /// Whether it was given up.
+    /// Whether supervision has ended.
     pub(super) fn is_over(&self) -> bool {
         matches!(*self.supervisor.line.borrow(), Line::Over(_))
     }
@@ -222,7 +225,8 @@ impl Supervised {
     }
 
     pub(super) async fn close(&self) -> Loss {
-        // Before anything is waited for, so that dropping this leaves nobody waiting.
+        // Before anything is awaited, so that callers are not left waiting for a
+        // connection if this is dropped.
         self.stop();
         let established = self.established();
         established.close().await;
@@ -240,7 +244,7 @@ impl Supervised {
 }
 
 impl Supervised {
-    /// Nothing is started any more.
+    /// Ends supervision: nothing is restarted any more.
     pub(super) fn stop(&self) {
         self.watching.abort();
         self.supervisor.over(LossKind::ClosedByUs.into());
@@ -268,18 +272,19 @@ enum Line {
 }
 
 struct PastLedgers {
-    /// The connection, or the last one there was.
+    /// The current connection, or the last one.
     last: Arc<Established>,
-    /// What happened on those before it.
+    /// The counts of all earlier connections.
     before: Ledger,
-    /// Restarts since a call was answered.
+    /// Restarts since a call was last answered, or a connection lived for long.
     used: u32,
 }
 
 impl Supervisor {
     /// Waits for the end of each connection, and opens the next.
     async fn watch(self: Arc<Self>, mut opener: impl Opener) {
-        // However this ends, and be it with its runtime, nobody waits for another connection.
+        // However this task ends, even with its runtime, callers must not wait for
+        // another connection.
         let _over = OverWhenDropped(self.clone());
         loop {
             let link = self.ledgers().last.link.clone();
@@ -312,9 +317,11 @@ impl Supervisor {
             };
             let next = Arc::new(next);
             self.replace(next.clone());
-            // What the one before has said is not what this one says.
+            // Change notifications were missed between the two connections, so the
+            // cache is emptied.
             self.changes.missed();
-            // If it was closed in the meantime, the new one is dropped, and so it ends.
+            // If the client was closed meanwhile, the new connection is dropped
+            // here, which closes it.
             if !self.turn(Line::Up(next)) {
                 return;
             }
@@ -322,7 +329,7 @@ impl Supervisor {
         }
     }
 
-    /// How long to wait before the next restart, if there may be one.
+    /// The delay before the next restart, or `None` if the budget is used up.
     fn next_delay(&self) -> Option<Duration> {
         let mut ledgers = self.ledgers();
         let used = ledgers.used;
@@ -330,7 +337,7 @@ impl Supervisor {
         (used < self.supervision.restarts).then(|| self.supervision.delay(used))
     }
 
-    /// What happened on the last connection is kept; this is the last one now.
+    /// Adds the counts of the last connection to the total, and makes `next` the current one.
     fn replace(&self, next: Arc<Established>) {
         let before = {
             let mut ledgers = self.ledgers();
@@ -341,7 +348,7 @@ impl Supervisor {
         drop(before);
     }
 
-    /// What is over stays over: the first cause stands.
+    /// Moves to `next`, unless supervision is over: then the first cause stays.
     fn turn(&self, next: Line) -> bool {
         self.line.send_if_modified(|line| {
             let turns = !matches!(line, Line::Over(_));
@@ -361,7 +368,7 @@ impl Supervisor {
     }
 }
 
-/// A connection that lived so long was one that worked.
+/// A connection that lived this long counts as healthy and refills the restart budget.
 const LIVED: Duration = Duration::from_secs(10);
 
 struct OverWhenDropped(Arc<Supervisor>);

@@ -1,4 +1,4 @@
-//! One question: how it is asked on each wire, and how its answer is read.
+//! One question to the client: how each era sends it, and how its answer is read.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -15,14 +15,15 @@ use super::questions::{needs, suit};
 use crate::driver::BoxFuture;
 use crate::filled;
 
-/// A question that can be asked: set what you like, then `await` it.
+/// A question to the client that is built with methods and asked with `await`.
 ///
-/// If the client cannot be asked this, the request ends there, with the error that the specification
-/// has for it (`-32021`; `-32600` in the legacy era, which has none). See [`Context::client_capabilities`] to know before.
+/// If the client lacks the capability for it, the request ends with the error that the
+/// specification defines (`-32021`; `-32600` in the legacy era, which defines none). To check
+/// before asking, use [`Context::client_capabilities`].
 ///
 /// # Cancel safety
 ///
-/// Dropping it takes the question back: on the legacy wire the client is told.
+/// Dropping the future withdraws the question: in the legacy era the client is sent a cancellation.
 #[must_use = "a question is not asked until it is awaited"]
 pub struct InputFuture<T> {
     cx: Context,
@@ -33,7 +34,7 @@ pub struct InputFuture<T> {
     read: Box<dyn FnOnce(Value) -> Result<T, Read> + Send>,
 }
 
-/// Whether the person agreed.
+/// Whether the user agreed.
 pub(crate) fn agreed(result: ElicitResult) -> Result<(), Read> {
     match result.action {
         ElicitAction::Accept => Ok(()),
@@ -42,7 +43,7 @@ pub(crate) fn agreed(result: ElicitResult) -> Result<(), Read> {
     }
 }
 
-/// What was filled in, if it was.
+/// The content of an accepted form.
 pub(crate) fn filled_in<T: DeserializeOwned>(mut result: ElicitResult) -> Result<T, Read> {
     let content = Value::Object(result.content.take().unwrap_or_default());
     agreed(result)?;
@@ -55,11 +56,11 @@ pub(crate) fn filled_in<T: DeserializeOwned>(mut result: ElicitResult) -> Result
     })
 }
 
-/// What was read of an answer.
+/// Why an answer gives no value.
 pub(crate) enum Read {
-    /// It is one, but not a good one.
+    /// A valid answer that declines or dismisses the question.
     Answer(Kind),
-    /// It is none.
+    /// Not a valid answer.
     ValidationError(String),
 }
 
@@ -89,15 +90,15 @@ impl<T> InputFuture<T> {
         }
     }
 
-    /// What the question is called on the modern wire. Without this it is called `input`, and the
-    /// next ones `input-2` and so on.
+    /// Sets the key of the question in the modern era. By default it is `input`, and later
+    /// questions are `input-2` and so on.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Gives up after so long. Legacy only: on the modern wire the client may take as long as the
-    /// state of a round is good for.
+    /// Sets a timeout for the answer. Legacy only: in the modern era the client may answer for as
+    /// long as the request state is valid.
     pub fn timeout(mut self, total: Duration) -> Self {
         self.timeout = Some(total);
         self
@@ -135,7 +136,7 @@ impl<T> InputFuture<T> {
             return Err(InputError(Kind::NotHere));
         };
         let answer = rounds.answer(self.name, question).await;
-        // Whoever asked in another task, or in another round, gets none.
+        // Asked by a task outside of the handler, or in a round that has ended.
         let (name, answer) = answer.ok_or(InputError(Kind::Over))?;
         match read(answer) {
             Ok(answer) => Ok(answer),

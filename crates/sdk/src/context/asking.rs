@@ -1,8 +1,9 @@
-//! What a handler asks of its client: to fill in a form, to ask a model, where its folders are.
+//! Questions of a handler to its client: elicitation, sampling and roots.
 //!
-//! The same line works on both wires. In the legacy era it is a request. In the modern one the
-//! handler's request is answered with the question, and made again with the answer: **what a handler
-//! does before it asks is done again in each round.** [`Context::once`] is for what must not be.
+//! The same call works in both eras. In the legacy era it sends a request. In the modern one the
+//! question is the answer to the handler's request, which the client repeats with its responses:
+//! **what a handler does before it asks is done again in each round.** [`Context::once`] is for
+//! work that must not be repeated.
 
 use std::future::Future;
 
@@ -25,8 +26,8 @@ use super::questions::{missing, names, needs, suit};
 use crate::form::form_of;
 
 impl Context {
-    /// Asks the person behind the client to fill in a form, whose fields are those of `T`: texts,
-    /// numbers, `bool`s, enums without values, and lists of such enums. An `Option` may be left empty.
+    /// Asks the user to fill in a form with the fields of `T`: strings, numbers, `bool`s, enums
+    /// without values, and lists of such enums. A field of type `Option` may be left empty.
     ///
     /// ```no_run
     /// use belay::{Context, ToolError};
@@ -49,13 +50,14 @@ impl Context {
     ///
     /// # Rounds
     ///
-    /// On the modern wire the handler is run again with the answer: **what it did before it asked is
-    /// done again**; see [`Context::once`]. Two questions that are asked at once, with `join!`, are
-    /// one round.
+    /// In the modern era the handler is run again with the answer: **what it did before it
+    /// asked is done again**; see [`Context::once`]. Two questions that are asked concurrently,
+    /// with `join!`, take one round.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it takes the question back: on the legacy wire the client is told.
+    /// Dropping the future withdraws the question: in the legacy era the client is
+    /// sent a cancellation.
     pub fn elicit<T: DeserializeOwned + JsonSchema + 'static>(
         &self,
         message: impl Into<String>,
@@ -66,8 +68,8 @@ impl Context {
         self.ask::<Elicit, T>(params, filled_in)
     }
 
-    /// Asks the person behind the client, by hand: a form of one's own, or a page to visit. Whatever
-    /// the person did is the answer.
+    /// Asks the user with hand-written parameters: a custom form, or a URL to visit. It returns the
+    /// result as it is, whether the user accepted, declined or dismissed it.
     ///
     /// # Cancel safety
     ///
@@ -76,8 +78,8 @@ impl Context {
         self.ask::<Elicit, _>(Ok(params), Ok)
     }
 
-    /// Asks the person behind the client to visit a page. That they agree does not mean that they are
-    /// done there.
+    /// Asks the user to visit a URL. It returns when the user agrees, which does not mean
+    /// that they have finished there.
     ///
     /// # Cancel safety
     ///
@@ -91,7 +93,7 @@ impl Context {
         self.ask::<Elicit, _>(Ok(params), agreed)
     }
 
-    /// Asks the client's language model.
+    /// Samples the client's language model.
     ///
     /// ```no_run
     /// use belay::types::{CreateMessageParams, SamplingMessage};
@@ -115,7 +117,7 @@ impl Context {
         self.ask::<CreateMessage, _>(params, Ok)
     }
 
-    /// Asks which folders matter to the client.
+    /// Asks for the client's roots: the folders it works in.
     ///
     /// ```no_run
     /// use belay::{Context, ToolError};
@@ -153,32 +155,33 @@ impl Context {
         })
     }
 
-    /// Computes something once, however many rounds the request takes: its value travels with the
-    /// client, sealed. For what costs, or should not be done again.
+    /// Computes a value once per conversation, however many rounds the request takes.
+    /// The value is encrypted and carried by the client. Use it for work that is
+    /// expensive or must not be repeated.
     ///
     /// ```no_run
     /// # async fn reserve() -> u64 { 7 }
     /// use belay::{Context, ToolError};
     ///
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
-    /// struct Guest { name: String }
+    /// struct InputHandler { name: String }
     ///
     /// async fn book(cx: &Context) -> Result<String, ToolError> {
     ///     let seat: u64 = cx.once("seat", || async { reserve().await }).await?;
-    ///     let guest: Guest = cx.elicit("For whom?").await?;
+    ///     let guest: InputHandler = cx.elicit("For whom?").await?;
     ///     Ok(format!("seat {seat} for {}", guest.name))
     /// }
     /// ```
     ///
-    /// That is once for each conversation: a client can begin another, or repeat a round with what it
-    /// carries. What must never happen twice needs a key of its own where it happens.
+    /// A client can begin another conversation, or repeat a round with the state it carries. An
+    /// effect that must never happen twice needs an idempotency key where it happens.
     ///
-    /// On the legacy wire there is one run; within it, too, each key is computed once. What is computed
-    /// cannot ask the client anything, in neither era: ask first, and compute then.
+    /// A legacy request has a single run, in which each key is computed once, too. The computation
+    /// cannot ask the client anything, in either era: ask first, then compute.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops what computes.
+    /// Dropping the future drops the computation.
     pub async fn once<T, F, Fut>(&self, key: &str, compute: F) -> Result<T, InputError>
     where
         T: Serialize + DeserializeOwned,
@@ -188,25 +191,26 @@ impl Context {
         self.try_once(key, || async { Ok(compute().await) }).await
     }
 
-    /// The same for what can fail. An error is not kept: the next round tries again.
+    /// Like [`Context::once`], for work that can fail. An error is not kept: the
+    /// next round tries again.
     ///
     /// ```no_run
     /// # async fn reserve() -> Result<u64, ToolError> { Ok(7) }
     /// use belay::{Context, ToolError};
     ///
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
-    /// struct Guest { name: String }
+    /// struct InputHandler { name: String }
     ///
     /// async fn book(cx: &Context) -> Result<String, ToolError> {
     ///     let seat: u64 = cx.try_once("seat", || async { reserve().await }).await?;
-    ///     let guest: Guest = cx.elicit("For whom?").await?;
+    ///     let guest: InputHandler = cx.elicit("For whom?").await?;
     ///     Ok(format!("seat {seat} for {}", guest.name))
     /// }
     /// ```
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops what computes.
+    /// Dropping the future drops the computation.
     pub async fn try_once<T, E, F, Fut>(&self, key: &str, compute: F) -> Result<T, E>
     where
         T: Serialize + DeserializeOwned,
@@ -228,8 +232,8 @@ impl Context {
         }
     }
 
-    /// Ends this request with an error, whatever the handler returns. For what is wrong with the
-    /// request itself: a tool that failed says so in its result.
+    /// Ends this request with a protocol error, whatever the handler returns. Use it for an invalid
+    /// request; a tool that failed returns a result that says so.
     ///
     /// ```no_run
     /// use belay::jsonrpc::ErrorObject;
@@ -243,12 +247,13 @@ impl Context {
     /// }
     /// ```
     ///
-    /// In a tool, a prompt or a resource it does not return before the handler is dropped. Elsewhere,
-    /// in a layer or a completer, which return errors of their own, it returns at once.
+    /// In a tool, prompt or resource handler it does not return before the handler is
+    /// dropped. Elsewhere, in a layer or a completer, it returns at once, with an
+    /// error for the caller to return.
     ///
     /// # Cancel safety
     ///
-    /// The request is over when this is first polled.
+    /// The request ends when the future is first polled.
     pub async fn refuse(&self, error: ErrorObject) -> InputError {
         match self.rounds() {
             Some(rounds) => {
@@ -259,7 +264,7 @@ impl Context {
         }
     }
 
-    /// What the client can do: see whether it can be asked before it is, where one can do without.
+    /// The client's capabilities. Check them where a question is optional.
     pub fn client_capabilities(&self) -> ClientCapabilities {
         use belay_protocol::types::meta_key::CLIENT_CAPABILITIES;
         let declared = match self.era() {
@@ -273,14 +278,14 @@ impl Context {
         declared.unwrap_or_default()
     }
 
-    /// Ends this request, unless the client can be asked this.
+    /// Ends this request, unless the client has the capability for the question.
     pub(crate) async fn require_for(&self, question: &InputRequest) -> Result<(), InputError> {
         let params = Value::Object(question.params.clone().unwrap_or_default());
         let needed = needs(&question.method)(&params);
         self.require(&needed).await
     }
 
-    /// Ends this round, with questions and what the next one is to know. Modern only.
+    /// Ends this round with questions, and with the state for the next one. Modern only.
     pub(crate) async fn end_step(
         &self,
         state: Value,
@@ -302,7 +307,7 @@ impl Context {
         }
     }
 
-    /// Asks this as a request. Legacy only.
+    /// Sends the question as a request. Legacy only.
     pub(crate) fn ask_legacy(
         &self,
         question: &InputRequest,
@@ -313,7 +318,7 @@ impl Context {
         Ok(self.request_raw(&question.method, &params).start())
     }
 
-    /// Ends this request, unless the client can do what is needed.
+    /// Ends this request, unless the client has the capabilities.
     pub(super) async fn require(&self, needed: &ClientCapabilities) -> Result<(), InputError> {
         if let Some(missing) = missing(needed, &self.client_capabilities()) {
             let names: Vec<String> = names(&missing);

@@ -1,4 +1,4 @@
-//! Why a question was not answered.
+//! `InputError`: why a question to the client gave no answer.
 
 use std::fmt;
 
@@ -36,17 +36,17 @@ pub(crate) enum Kind {
 }
 
 impl InputError {
-    /// Whether the person said no.
+    /// Whether the user declined.
     pub fn is_declined(&self) -> bool {
         matches!(self.0, Kind::Declined)
     }
 
-    /// Whether the person went away without an answer.
+    /// Whether the user dismissed the question without an answer.
     pub fn is_dismissed(&self) -> bool {
         matches!(self.0, Kind::Dismissed)
     }
 
-    /// How the request for it ended, if it was one and gave no answer. Legacy only.
+    /// How the request for the input failed. Legacy only: in the modern era it is not a request.
     pub fn error(&self) -> Option<&Error> {
         match &self.0 {
             Kind::Failed(error) => Some(error),

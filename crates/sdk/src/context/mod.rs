@@ -1,4 +1,4 @@
-//! What a handler is given besides its arguments.
+//! `Context`: what a handler gets besides its arguments.
 
 #[cfg(feature = "server")]
 mod asked;
@@ -38,10 +38,10 @@ pub(crate) use asked::{Read, agreed, filled_in};
 #[cfg(feature = "server")]
 pub use input_error::InputError;
 
-/// A request that is being handled: who asks, whether they still wait, and how to speak to them.
+/// A request that is being handled: its caller, its cancellation, and messages to the caller.
 ///
-/// It is cheap to clone. After the request is over, whatever is said through it goes nowhere
-/// (**silence**), and whatever was asked or spawned through it has been stopped (**tree**).
+/// It is cheap to clone. After the request has ended, messages sent through it are discarded
+/// (**silence**), and its requests and spawned tasks have been stopped (**tree**).
 #[derive(Clone)]
 pub struct Context {
     inner: Arc<Inner>,
@@ -51,22 +51,22 @@ struct Inner {
     link: Arc<Link>,
     incoming: Incoming,
     handling: Handling,
-    /// Ends the tasks that were spawned through this context. Most spawn none.
+    /// Cancels the tasks spawned through this context. Created on first use, as most spawn none.
     children: OnceLock<CancellationToken>,
-    /// The handler is over, and so is whatever it would spawn now.
+    /// The handler has ended, so that tasks spawned from now on are cancelled at once.
     over: AtomicBool,
     extensions: Mutex<Vec<(TypeId, Arc<dyn Any + Send + Sync>)>>,
     deadline: OnceLock<Instant>,
-    /// The server that handles it, if a server does.
+    /// The server that handles the request; empty in a client.
     #[cfg(feature = "server")]
     service: OnceLock<Arc<Service>>,
-    /// It may ask its client something.
+    /// Whether the handler may ask its client questions.
     #[cfg(feature = "server")]
     may_ask: AtomicBool,
-    /// It has asked all that it will: its handler is done.
+    /// Whether the handler is done, so that further questions get no answer.
     #[cfg(feature = "server")]
     has_asked: AtomicBool,
-    /// What it asks. Most ask nothing.
+    /// The handler's questions. Created on first use, as most ask none.
     #[cfg(feature = "server")]
     rounds: OnceLock<Box<Rounds>>,
 }
@@ -78,13 +78,13 @@ impl Context {
         }
     }
 
-    /// It is a request to a server.
+    /// Sets the server that handles the request.
     #[cfg(feature = "server")]
     pub(crate) fn served_by(&self, service: &Arc<Service>) {
         let _ = self.inner.service.set(service.clone());
     }
 
-    /// The handler, as the driver sees it.
+    /// The state of the handler that the driver sees.
     pub(crate) fn handling(&self) -> &Handling {
         &self.inner.handling
     }
@@ -93,45 +93,45 @@ impl Context {
         &self.inner.link
     }
 
-    /// What the engine calls the request.
+    /// The engine's key of the request.
     pub(crate) fn key(&self) -> RequestKey {
         self.inner.incoming.key
     }
 
-    /// The token that fires when this handler should stop.
+    /// The cancellation token of this handler.
     ///
-    /// Taking it is a promise to watch it: a handler that has taken its token is given a grace
-    /// (1 s, unless it says otherwise) between the firing and the drop, to clean up in. One that
-    /// never takes it is dropped at its next `await`.
+    /// A handler that takes its token is expected to watch it: once the token is cancelled, the
+    /// handler has a grace period for clean-up (1 s, unless [`Context::set_grace`] changes it)
+    /// before it is dropped. A handler that never takes its token is dropped at its next `await`.
     pub fn token(&self) -> CancellationToken {
         self.inner.link.grant_grace(self.inner.incoming.key, None);
         self.inner.handling.stop.token().child_token()
     }
 
-    /// Waits until this handler should stop, and tells why. Counts as taking the token.
+    /// Waits until this handler should stop, and returns why. Counts as taking the token.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it changes nothing, but that the token was taken.
+    /// Dropping the future changes nothing, except that the token counts as taken.
     pub async fn stopped(&self) -> StopCause {
         self.inner.link.grant_grace(self.inner.incoming.key, None);
         self.inner.handling.stop.fired().await
     }
 
-    /// Sets how long this handler may clean up once its token has fired. Zero is none.
+    /// Sets the grace period for clean-up after the token is cancelled. Zero means none.
     pub fn set_grace(&self, grace: Duration) {
         let key = self.inner.incoming.key;
         self.inner.link.grant_grace(key, Some(grace));
     }
 
-    /// Why this handler should stop, if it should.
+    /// Why this handler should stop, or `None` while it should go on.
     pub fn stop_cause(&self) -> Option<StopCause> {
         self.inner.handling.stop.cause().cloned()
     }
 
-    /// Ends the stream that waits for the answer, without ending the request: the client asks again
-    /// after a while. For what takes long, where open connections are dear. On Streamable HTTP of
-    /// 2025-11-25 only; elsewhere nothing happens.
+    /// Closes the stream that waits for the answer, without ending the request: the client
+    /// reconnects after the delay `again`. Use it for long requests, where open connections are
+    /// expensive. It works on Streamable HTTP of 2025-11-25 only; elsewhere it does nothing.
     #[cfg(feature = "server")]
     pub fn close_sse_stream(&self, again: Duration) {
         let incoming = &self.inner.incoming;
@@ -140,14 +140,14 @@ impl Context {
         }
     }
 
-    /// Asks the other side something on behalf of this request. Legacy only: it goes with this
-    /// request (**tree**), and is announced as cancelled if this request is.
+    /// Sends a request to the peer on behalf of this request. Legacy only. It ends with this
+    /// request (**tree**), and the peer is notified of its cancellation.
     pub fn request<R: Typed>(&self, params: &R::Params) -> Call<R::Result> {
         let key = Some(self.inner.incoming.key);
         Call::new::<R>(Route::Direct(self.inner.link.clone()), params, key)
     }
 
-    /// The same by name, for what has no type.
+    /// Like [`Context::request`], by method name, for methods without a type.
     pub fn request_raw<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -157,7 +157,7 @@ impl Context {
         Call::raw(Route::Direct(self.inner.link.clone()), method, params, key)
     }
 
-    /// Runs a task for as long as this request lives. It is dropped with it.
+    /// Spawns a task that is dropped when this handler ends.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let children = self.inner.children();
         self.inner.link.spawn(async move {
@@ -169,37 +169,37 @@ impl Context {
         });
     }
 
-    /// How many requests began on this connection, and how each ended.
+    /// Counts of requests that began on this connection, and of how each ended.
     pub fn ledger(&self) -> Ledger {
         self.inner.link.ledger()
     }
 
-    /// What is asked, such as `tools/call`.
+    /// The method name, such as `tools/call`.
     pub fn method(&self) -> &str {
         &self.inner.incoming.method
     }
 
-    /// With what it is asked, as it came.
+    /// The parameters as they arrived.
     pub fn params(&self) -> Option<&Params> {
         self.inner.incoming.params.as_ref()
     }
 
-    /// What the caller calls the request.
+    /// The request id, as the caller chose it.
     pub fn id(&self) -> &RequestId {
         &self.inner.incoming.id
     }
 
-    /// The revision of the protocol that the request is made in.
+    /// The protocol version of this request.
     pub fn version(&self) -> ProtocolVersion {
         self.inner.incoming.version
     }
 
-    /// The era that the request is made in.
+    /// The protocol era of this request.
     pub fn era(&self) -> Era {
         self.inner.incoming.era()
     }
 
-    /// Who asks, as far as they say. Nothing of it is verified.
+    /// The caller's name and version, as it states them. They are not verified.
     pub fn peer_info(&self) -> Option<Implementation> {
         use belay_protocol::types::meta_key::CLIENT_INFO;
         match self.era() {
@@ -213,30 +213,30 @@ impl Context {
         }
     }
 
-    /// Which trace the request belongs to, if it says so.
+    /// The trace context of the request, if it carries one.
     pub fn trace_context(&self) -> Option<crate::layers::TraceContext> {
         crate::layers::TraceContext::of(&self.meta())
     }
 
-    /// Who asks, if somebody in front of this server has found out.
+    /// The authenticated caller, if middleware in front of this server has set one.
     pub fn principal(&self) -> Option<&Principal> {
         self.inner.link.principal()
     }
 
-    /// How much time this handler has left, if that is known: its tool has a timeout.
+    /// The time left until the tool's timeout, if it has one.
     pub fn time_left(&self) -> Option<Duration> {
         let deadline = self.inner.deadline.get()?;
         Some(deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// What came beside the parameters.
+    /// The request's `_meta`.
     pub fn meta(&self) -> Meta {
         let params = self.inner.incoming.params.as_ref();
         let meta = params.and_then(|params| params.field("_meta"));
         meta.and_then(|meta| meta.decode().ok()).unwrap_or_default()
     }
 
-    /// Keeps a value for whoever handles this request next, by its type.
+    /// Stores a value for later layers and the handler, by its type. It replaces an earlier one.
     pub fn insert<T: Send + Sync + 'static>(&self, value: T) {
         let (key, value) = (TypeId::of::<T>(), Arc::new(value));
         let mut extensions = self.extensions();
@@ -244,11 +244,11 @@ impl Context {
         let before = known.map(|at| extensions.swap_remove(at));
         extensions.push((key, value));
         drop(extensions);
-        // Outside the lock: its destructor is not ours.
+        // Dropped outside of the lock, because the destructor is user code.
         drop(before);
     }
 
-    /// A value that was kept.
+    /// A stored value, by its type.
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         let extensions = self.extensions();
         let known = extensions.iter().find(|(key, _)| *key == TypeId::of::<T>());
@@ -267,13 +267,13 @@ impl Context {
         self.inner.link.set_deadline(key, after, answer);
     }
 
-    /// What the client makes us keep is weighed against this.
+    /// The connection's peer, whose memory budget covers what is stored for the client.
     #[cfg(feature = "server")]
     pub(crate) fn peer(&self) -> &Arc<crate::driver::Peer> {
         self.inner.link.peer()
     }
 
-    /// The parameters, decoded; the problem names what is wrong with them.
+    /// Decodes the parameters. The error names the method and the problem.
     #[cfg(feature = "server")]
     pub(crate) fn decode_params<P: DeserializeOwned>(
         &self,
@@ -287,26 +287,27 @@ impl Context {
         })
     }
 
-    /// The server that handles it.
+    /// The server that handles the request.
     #[cfg(feature = "server")]
     pub(crate) fn service(&self) -> Option<&Arc<Service>> {
         self.inner.service.get()
     }
 
-    /// What the client of this legacy link has said once and for all.
+    /// What the client of this legacy connection has set for all of its requests.
     #[cfg(feature = "server")]
     pub(crate) fn legacy_session(&self) -> Option<Arc<LegacySession>> {
         self.service()?.legacy_session(&self.inner.link)
     }
 
-    /// What this request asks, where it may.
+    /// The questions of this request, if it may ask any.
     #[cfg(feature = "server")]
     pub(crate) fn rounds(&self) -> Option<&Rounds> {
         if !self.inner.may_ask.load(Ordering::Acquire) {
             return None;
         }
         let rounds = self.inner.rounds.get_or_init(Box::default);
-        // First made, then a look: whoever ends them in between looks, too, and the fence keeps it so.
+        // Created first, checked second, while `end_rounds` stores first and looks second. The
+        // fence ensures that at least one of the two sees the other.
         fence(Ordering::SeqCst);
         if self.inner.has_asked.load(Ordering::SeqCst) {
             rounds.end_all();
@@ -314,7 +315,7 @@ impl Context {
         Some(rounds)
     }
 
-    /// The handler is done: whoever still asks, elsewhere, gets no answer.
+    /// The handler is done: questions that are still open in other tasks get no answer.
     #[cfg(feature = "server")]
     pub(crate) fn end_rounds(&self) {
         self.inner.has_asked.store(true, Ordering::SeqCst);
@@ -324,13 +325,13 @@ impl Context {
         }
     }
 
-    /// The same, if it has asked something, or brought answers along.
+    /// The questions of this request, if it has asked any or has brought answers.
     #[cfg(feature = "server")]
     pub(crate) fn rounds_so_far(&self) -> Option<&Rounds> {
         self.inner.rounds.get().map(|rounds| &**rounds)
     }
 
-    /// From now on it may ask, with what it has brought along.
+    /// Allows questions from now on, with the answers that the request has brought.
     #[cfg(feature = "server")]
     pub(crate) fn begin_rounds(&self, brought: Option<Rounds>) {
         if let Some(rounds) = brought {
@@ -339,7 +340,7 @@ impl Context {
         self.inner.may_ask.store(true, Ordering::Release);
     }
 
-    /// Ends, when it is dropped, what was spawned through this context.
+    /// A guard that cancels the spawned tasks when it is dropped.
     pub(crate) fn children(&self) -> Children {
         Children(self.inner.clone())
     }
@@ -377,12 +378,13 @@ impl Inner {
     }
 }
 
-/// What was spawned through a context, and goes with this.
+/// Cancels the tasks that were spawned through a context, when dropped.
 pub(crate) struct Children(Arc<Inner>);
 
 impl Drop for Children {
     fn drop(&mut self) {
-        // First this, then a look: whoever spawns in between looks, too, and the fence keeps it so.
+        // Stored first, checked second, while `Inner::children` creates first and looks second. The
+        // fence ensures that at least one of the two sees the other.
         self.0.over.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         if let Some(children) = self.0.children.get() {

@@ -1,4 +1,4 @@
-//! Questions: what a client must be able to do to be asked them, and how each revision writes them.
+//! Questions to the client: the capabilities they need, and how each protocol version writes them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::InputError;
 
-/// What a client must be able to do to be asked this.
+/// The capabilities that a client needs to be asked this.
 pub(super) fn needs(method: &str) -> fn(&Value) -> ClientCapabilities {
     match method {
         Elicit::METHOD => |params| {
@@ -46,7 +46,7 @@ pub(super) fn needs(method: &str) -> fn(&Value) -> ClientCapabilities {
     }
 }
 
-/// What of it a client has not declared.
+/// The needed capabilities that a client has not declared.
 pub(super) fn missing(
     needed: &ClientCapabilities,
     declared: &ClientCapabilities,
@@ -68,13 +68,13 @@ pub(super) fn missing(
         let can = declared.elicitation.as_ref().is_some_and(|declared| {
             match elicitation.url.is_some() {
                 true => declared.url.is_some(),
-                // Neither mode named means a form.
+                // An elicitation capability without modes means forms.
                 false => declared.form.is_some() || declared.url.is_none(),
             }
         });
         if !can {
             let mut elicitation = elicitation.clone();
-            // That is how clients say so that know of no modes.
+            // An empty capability is how versions without modes declare forms.
             elicitation.form = None;
             missing.elicitation = Some(elicitation);
         }
@@ -92,7 +92,8 @@ pub(super) fn names(missing: &ClientCapabilities) -> Vec<String> {
     missing.map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Writes a question as a revision has it: older ones have no modes, and one gives each visit a name.
+/// Adapts a question to a protocol version: older ones have no modes, and one has
+/// ids for URL visits.
 pub(super) fn suit(
     question: &mut InputRequest,
     version: ProtocolVersion,
@@ -120,7 +121,8 @@ pub(super) fn suit(
     Ok(())
 }
 
-/// An id that nobody has had and nobody guesses: made with keys that the system has drawn.
+/// An unpredictable, unique id: a counter hashed with random keys, which the
+/// operating system seeds.
 fn new_id() -> String {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
@@ -128,8 +130,8 @@ fn new_id() -> String {
     format!("{:016x}{:016x}", half(), half())
 }
 
-/// A field as 2025-06-18 knows it: choices have names beside them, and only a yes or no can be
-/// proposed.
+/// Rewrites a field for 2025-06-18: the titles of choices are a list of their own, and only
+/// a boolean can have a default.
 fn plain_field(field: &mut serde_json::Map<String, Value>) -> Result<(), InputError> {
     if field.get("type").and_then(Value::as_str) == Some("array") {
         let problem = "this client's revision of the protocol has no field for several choices";

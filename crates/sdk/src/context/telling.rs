@@ -1,4 +1,4 @@
-//! What a handler tells its client, besides the answer.
+//! Notifications of a handler to its client: progress and log messages.
 
 use belay_protocol::jsonrpc::RawJson;
 #[cfg(feature = "server")]
@@ -8,13 +8,14 @@ use belay_protocol::types::{Era, LoggingLevel, LoggingMessageParams, Notificatio
 use super::Context;
 
 impl Context {
-    /// Tells the caller how far the request has come. What does not grow is not sent.
+    /// Sends a progress notification to the caller. Progress that does not increase is not sent.
     ///
-    /// Waits while the connection is full, so that a handler cannot outrun its reader.
+    /// It waits while the connection is full (backpressure), so that a handler
+    /// cannot outrun its reader.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it either has told or has not; nothing is told in part.
+    /// Dropping the future either has sent the notification or has not; it is never sent in part.
     pub async fn progress(&self, progress: f64, total: impl Into<Option<f64>>, message: &str) {
         let message = Some(message).filter(|message| !message.is_empty());
         let key = self.inner.incoming.key;
@@ -22,14 +23,15 @@ impl Context {
             .inner
             .link
             .progress(key, progress, total.into(), message);
-        // A handler that has a lot to say lets others have their turn.
+        // A handler that sends a lot must let other tasks run.
         tokio::task::coop::consume_budget().await;
         if let Err(error) = said.await {
             tracing::debug!(%error, "progress was not sent");
         }
     }
 
-    /// The same without waiting, for handlers that block: if there is no room, nothing is told.
+    /// Like [`Context::progress`] without waiting, for blocking handlers: if the
+    /// queue is full, nothing is sent.
     pub fn progress_now(&self, progress: f64, total: impl Into<Option<f64>>, message: &str) {
         let message = Some(message).filter(|message| !message.is_empty());
         let key = self.inner.incoming.key;
@@ -40,7 +42,7 @@ impl Context {
     }
 
     /// Sends a log message to the caller. A modern caller gets it only if its request asked for
-    /// messages of this level, a legacy one from the level on that it has set, or from `info`.
+    /// messages of this level; a legacy caller from the level on that it has set, or from `info`.
     ///
     /// # Cancel safety
     ///
@@ -49,7 +51,7 @@ impl Context {
         self.tell(LoggingMessageParams::new(level, message)).await;
     }
 
-    /// The same, with the name of whoever says it: a part of the server, perhaps.
+    /// Like [`Context::log`], with a logger name, such as a part of the server.
     ///
     /// ```
     /// use belay::types::LoggingLevel;
@@ -131,7 +133,7 @@ impl Context {
         }
     }
 
-    /// Says something on behalf of this request.
+    /// Sends a notification on behalf of this request.
     pub(crate) async fn say(&self, method: &str, params: &RawJson) {
         let key = Some(self.inner.incoming.key);
         let said = self.inner.link.notify(key, method, Some(params));

@@ -1,4 +1,4 @@
-//! What has happened, and who is told.
+//! The driver's turn: it takes events out of the engine and acts on them.
 
 use std::sync::Arc;
 
@@ -19,15 +19,16 @@ use super::{Closed, Engine, Link, State, Waiter};
 use crate::context::Context;
 
 impl Link {
-    /// Waits while far more has come than was acted upon, or more was asked than answers leave
-    /// (**bounded**).
+    /// Waits while far too many events are waiting for the driver, or while more requests are open
+    /// than there is room for answers (**bounded**).
     pub(crate) async fn until_heard(&self) {
         self.until_engine(|engine| engine.events_waiting() < 1000 && engine.wants_input())
             .await;
     }
 
-    /// The same before a message of a client's, each of which may come on a connection of its own: what
-    /// it says by itself waits for whoever hears it. Cancels, requests and answers wait for nobody.
+    /// Waits before a client's message on HTTP, where each may come on a connection of its
+    /// own. Notifications wait for the driver to process earlier ones. Cancellations,
+    /// requests and responses do not wait.
     #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) async fn until_heard_before(&self, message: &Result<Message, DecodeError>) {
         if let Ok(Message::Notification(told)) = message
@@ -53,7 +54,8 @@ impl Link {
         }
     }
 
-    /// Acts upon everything that has happened. Only the driver calls this. Gives how things are then.
+    /// Acts on everything that has happened, and returns the resulting state. Only
+    /// the driver calls this.
     pub(crate) fn dispatch(self: &Arc<Self>, app: &Arc<dyn App>) -> Turned {
         let _ = self.app.get_or_init(|| Arc::downgrade(app));
         let mut acts = Acts::default();
@@ -64,14 +66,16 @@ impl Link {
                 return turned;
             }
             for act in acts.others.drain(..) {
-                // Whatever one of them drops is not ours, and must not keep others from being told.
+                // Destructors are user code: a panic of theirs must not keep others
+                // from being notified.
                 fenced("a destructor", || self.act(Some(app), act));
             }
             self.run(app, &mut acts.started);
         }
     }
 
-    /// One turn, under one lock: takes in what became of handlers, and takes out what has happened.
+    /// A turn under a single lock: passes the ends of handlers to the engine, and
+    /// takes out its events.
     fn turn(self: &Arc<Self>, acts: &mut Acts) -> Turned {
         let mut ended = self.take_ended();
         acts.any_ended = !ended.is_empty();
@@ -84,7 +88,7 @@ impl Link {
             while let Some(event) = state.engine.poll_event() {
                 state.resolve(self, now, event, acts);
             }
-            // It looks again when it has acted.
+            // Until the driver has acted, no other task may act on later events.
             state.is_acting = !acts.others.is_empty();
             let routed = state.route();
             state.wait_until(now);
@@ -94,11 +98,11 @@ impl Link {
             let dropped = std::mem::take(&mut acts.dropped);
             fenced("a destructor", || drop(dropped));
         }
-        // This is what the driver would be woken for.
+        // The driver is here already, so only the carrier is woken.
         if let Some(carrier) = routed.carrier {
             carrier.wake();
         }
-        // Its memory is used again.
+        // The memory of the list is reused.
         if ended.capacity() > 0 {
             let mut work = self.work.lock();
             if work.ended.capacity() == 0 {
@@ -108,11 +112,11 @@ impl Link {
         turned
     }
 
-    /// Without an application, what the peer has told goes nowhere.
+    /// Performs an act. Without an application, notifications and progress are dropped.
     fn act(&self, app: Option<&Arc<dyn App>>, act: Act) {
         match act {
             Act::Progress(..) | Act::Notice(..) | Act::Notified(_) if app.is_none() => {}
-            // Nobody is there if the call was dropped; that is an end, too.
+            // The receiver may have been dropped, which needs no action.
             Act::Opened(connecting, how) => _ = connecting.send(how),
             Act::Ended(waiter, outcome) => waiter.ended(outcome),
             Act::Progress(waiter, params) => waiter.tell_progress(params),
@@ -137,11 +141,11 @@ impl Link {
         }
     }
 
-    /// Nobody drives this link any more: it is closed, or its runtime was shut down. Whoever still
-    /// waits is told, and whatever still runs is stopped.
+    /// Called when the link is no longer driven: it is closed, or its runtime was shut down.
+    /// Everything that still waits is notified, and everything that still runs is stopped.
     pub(super) fn abandon(self: &Arc<Self>) {
         let waiting = self.work.lock().abandon();
-        // If it is closed already, this changes nothing.
+        // If the engine is closed already, this changes nothing.
         let routed = {
             let mut state = self.lock();
             state.engine.abandon(self.now());
@@ -155,18 +159,18 @@ impl Link {
         for act in acts.others {
             fenced("a destructor", || self.act(None, act));
         }
-        // What never ran is gone.
+        // Handlers that never ran are gone.
         for context in waiting.into_iter().chain(acts.started) {
             drop(Presence::new(context));
         }
         let connecting = self.lock().connecting.take();
-        // Dropping what it waits on wakes it.
+        // Dropping the sender wakes its receiver.
         drop(connecting);
         self.say_closed(self.closed_because());
         self.room.notify_waiters();
     }
 
-    /// The first cause stands.
+    /// Sets the cause, unless there is one: the first cause stays.
     fn say_closed(&self, cause: Loss) {
         if self.closed.set(Closed { cause }).is_ok() {
             self.closing.notify_waiters();
@@ -174,24 +178,24 @@ impl Link {
     }
 }
 
-/// How things are after a turn.
+/// The state of a link after a turn.
 #[derive(Clone, Copy)]
 pub(crate) struct Turned {
     pub(crate) closed: bool,
     /// Nothing goes on.
     pub(crate) quiet: bool,
-    /// When the engine wants to be told the time.
+    /// When the engine's next timeout is.
     pub(crate) deadline: Option<Instant>,
     /// Whether more should be read.
     pub(crate) wants_input: bool,
 }
 
-/// What is to be done outside the lock.
+/// What is to be done outside of the lock.
 #[derive(Default)]
 struct Acts {
     others: Vec<Act>,
     started: Vec<Context>,
-    /// To be dropped there.
+    /// To be dropped outside of the lock.
     dropped: Vec<Running>,
     any_ended: bool,
 }
@@ -217,7 +221,7 @@ enum Act {
 }
 
 impl State {
-    /// Who is told of an event.
+    /// Translates an event into an act.
     fn resolve(
         &mut self,
         link: &Arc<Link>,
@@ -266,8 +270,8 @@ impl State {
         Some(Act::Opened(connecting, how))
     }
 
-    /// Decides when the driver looks again by itself. A timer that is set stays set, although it may be
-    /// for something that is over: to look once too often is cheaper than to set it for every request.
+    /// Sets when the driver wakes up by itself. A timer that is set stays set, even if what it was
+    /// for has ended: an unnecessary wake-up is cheaper than to set the timer for every request.
     fn wait_until(&mut self, now: Time) {
         let set = self.awaited.filter(|awaited| *awaited > now);
         let due = self.engine.poll_timeout();
@@ -282,7 +286,7 @@ impl State {
         Turned {
             closed: engine.is_closed(),
             quiet: engine.is_quiet(),
-            // What is too far away to be told will not be seen to pass.
+            // A time that cannot be represented never comes.
             deadline: (self.awaited).and_then(|due| link.origin.checked_add(due - Time::START)),
             wants_input: engine.wants_input(),
         }

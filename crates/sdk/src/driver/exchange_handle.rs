@@ -1,4 +1,4 @@
-//! An exchange, for whoever carries it.
+//! An exchange, as the transport task that carries it sees it.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,8 +16,8 @@ use super::Waiter;
 use super::ports::{ExchangeStep, Over};
 use super::{Engine, Link, Pool};
 
-/// An exchange that somebody carries. Dropping it tells the engine that the stream is gone, unless the
-/// exchange is over: what that means, the engine knows.
+/// An exchange that a transport carries. Dropping it reports the stream as lost, unless the
+/// exchange is over; the engine decides what that means.
 pub(crate) struct ExchangeHandle {
     link: Arc<Link>,
     exchange: ExchangeId,
@@ -25,14 +25,14 @@ pub(crate) struct ExchangeHandle {
     begun: bool,
 }
 
-/// All that was said on an exchange.
+/// All messages of an exchange that has been answered.
 #[cfg(all(feature = "http", feature = "server"))]
 pub(crate) struct Last {
-    /// What was said before the answer: progress, and the like.
+    /// The messages before the answer, such as progress.
     pub(crate) before: Vec<Bytes>,
     pub(crate) waiting: Waiting,
     pub(crate) frame: Bytes,
-    /// What the link did, if it is that of a POST, and nothing goes on there any more.
+    /// The counts of the link, if it is that of a POST and nothing goes on there any more.
     pub(crate) ledger: Option<Ledger>,
 }
 
@@ -40,9 +40,9 @@ pub(crate) struct Last {
 #[cfg(all(feature = "http", feature = "client"))]
 pub(crate) struct WaitingCall {
     pub(crate) frame: Bytes,
-    /// Who waits for it, if that is a caller, and not the engine itself.
+    /// The caller's end of the call, or `None` for a request of the engine's own.
     pub(crate) waiter: Option<Arc<Waiter>>,
-    /// The revision that a client names beside what it posts.
+    /// The protocol version for the header of the POST.
     pub(crate) version: Option<ProtocolVersion>,
 }
 
@@ -64,32 +64,32 @@ impl ExchangeHandle {
         self.exchange
     }
 
-    /// A message has arrived on it, or something that is none.
+    /// Delivers a message that arrived on the exchange, or the error of a malformed one.
     pub(crate) fn deliver(&self, message: Result<Message, DecodeError>) {
         self.link.deliver_on(self.exchange, message, false);
     }
 
-    /// The last message has arrived on it, or something that is none.
+    /// Delivers the last message of the exchange, or the error of a malformed one.
     #[cfg(all(feature = "http", feature = "client"))]
     pub(crate) fn deliver_last(&self, message: Result<Message, DecodeError>) {
         self.link.deliver_on(self.exchange, message, true);
     }
 
-    /// No more messages will arrive on it.
+    /// Reports that no more messages will arrive on it.
     pub(crate) fn input_ended(&self) {
         let exchange = self.exchange;
         self.link
             .tell(|engine, now| engine.handle_input_ended(now, exchange));
     }
 
-    /// A broken stream is whole again, or a GET stream is open.
+    /// Reports that a broken stream was resumed, or that a GET stream was opened.
     pub(crate) fn resumed(&self) {
         let exchange = self.exchange;
         self.link
             .tell(|engine, now| engine.handle_exchange_resumed(now, exchange));
     }
 
-    /// What is next. Whoever is polled last is woken.
+    /// What there is to do next. Only the waker of the last poll is kept.
     pub(crate) fn poll_step(&self, cx: &mut Context<'_>) -> Poll<ExchangeStep> {
         self.poll(cx, |engine, exchange| {
             if let Some(waiting) = engine.first_waiting(exchange) {
@@ -102,7 +102,7 @@ impl ExchangeHandle {
         })
     }
 
-    /// Ready when it is over, whatever waits on it; tells how.
+    /// Ready when the exchange is over, even if frames are waiting. Returns how it ended.
     pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<Closing> {
         self.poll(cx, |_, _| None).map(|over| match over {
             ExchangeStep::Over(how) => how,
@@ -119,7 +119,7 @@ impl ExchangeHandle {
             return Poll::Ready(*over);
         }
         let mut state = self.link.lock();
-        // It is set under the lock.
+        // It is set under the lock, so this check is final.
         if let Some(over) = self.over.get() {
             return Poll::Ready(*over);
         }
@@ -128,13 +128,13 @@ impl ExchangeHandle {
         }
         match state.engine.exchange_mut(self.exchange) {
             Some(port) => port.wake_later(cx),
-            // It is over, and whoever ended it is about to say so.
+            // It is over, and `over` is about to be set.
             None => return Poll::Ready(ExchangeStep::Over(Closing::Abandoned)),
         }
         Poll::Pending
     }
 
-    /// The stream goes on after all.
+    /// Ignores the request to end the stream for now.
     pub(crate) fn keep_stream(&self) {
         let mut state = self.link.lock();
         if let Some(port) = state.engine.exchange_mut(self.exchange) {
@@ -142,18 +142,18 @@ impl ExchangeHandle {
         }
     }
 
-    /// Whether it is over.
+    /// Whether the exchange is over for this carrier.
     pub(crate) fn is_over(&self) -> bool {
         self.over.get().is_some()
     }
 
-    /// What would be taken, to look at.
+    /// The frame that `take` would return.
     pub(crate) fn peek(&self) -> Option<Bytes> {
         let state = self.link.lock();
         state.engine.queued(self.exchange).next().cloned()
     }
 
-    /// A call that waits to be posted, to look at.
+    /// The call that waits to be posted, without taking it.
     #[cfg(all(feature = "http", feature = "client"))]
     pub(crate) fn peek_call(&self, call: CallId) -> Option<WaitingCall> {
         let mut state = self.link.lock();
@@ -168,8 +168,8 @@ impl ExchangeHandle {
         })
     }
 
-    /// Takes the first frame that waits: from now on it counts as written. The one before it is
-    /// done.
+    /// Takes the first waiting frame, which counts as written from now on. The one
+    /// before it is done.
     pub(crate) fn take(&mut self) -> Option<Bytes> {
         let (exchange, begun) = (self.exchange, std::mem::take(&mut self.begun));
         let frame = self.while_carried(|engine, now| {
@@ -186,7 +186,7 @@ impl ExchangeHandle {
         frame
     }
 
-    /// Takes what waits, if that is all that will be said: then it is over.
+    /// Takes all waiting frames, if the last of them is the answer. Then the exchange is over.
     #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn take_last(&mut self) -> Option<Last> {
         let mut locked = self.link.lock();
@@ -199,7 +199,7 @@ impl ExchangeHandle {
         if !is_last {
             return None;
         }
-        // A session keeps what is said before an answer, and numbers it: that is for its stream.
+        // A session stores and numbers what comes before an answer, which its stream does.
         if !state.is_post && state.engine.queued(self.exchange).nth(1).is_some() {
             return None;
         }
@@ -217,7 +217,7 @@ impl ExchangeHandle {
         let is_over = state.is_post && engine.is_quiet() && engine.handlers() == 0;
         let ledger = is_over.then(|| engine.ledger().clone());
         drop(locked);
-        // Nobody turns what is over.
+        // A link on which nothing goes on needs no driver.
         if ledger.is_none() {
             self.link.wake(routed);
         }
@@ -229,13 +229,14 @@ impl ExchangeHandle {
         })
     }
 
-    /// Does something, unless somebody else carries it now. That is settled under the lock.
+    /// Acts on the engine, unless the exchange has another carrier. The lock makes
+    /// that check final.
     fn while_carried<T>(&self, act: impl FnOnce(&mut Engine, Time) -> T) -> Option<T> {
         self.link
             .tell(|engine, now| (!self.is_over()).then(|| act(engine, now)))
     }
 
-    /// A frame that was taken, weighed for as long as the peer does not read it.
+    /// Counts a frame against the peer's share until the peer has read it.
     #[cfg(feature = "server")]
     pub(crate) fn weighed(&self, frame: Bytes) -> Bytes {
         let mut permit = self.link.peer.begin(Pool::Bytes);
@@ -243,7 +244,7 @@ impl ExchangeHandle {
         permit.attach(frame)
     }
 
-    /// What was taken last has left.
+    /// Reports that the last frame was written.
     pub(crate) fn written(&mut self) {
         if std::mem::take(&mut self.begun) {
             let exchange = self.exchange;
@@ -252,15 +253,15 @@ impl ExchangeHandle {
         }
     }
 
-    /// The head of the response to what was posted has come.
+    /// Reports that the head of the response to the POST has arrived.
     pub(crate) fn acknowledged(&self) {
         let exchange = self.exchange;
         self.link
             .tell(|engine, now| engine.handle_acknowledged(now, exchange));
     }
 
-    /// The stream is gone, and that is why. If it is `resumable`, it is still carried: it is being
-    /// asked for again.
+    /// Reports that the stream was lost. If it is `resumable`, the exchange is still carried, and
+    /// the stream is requested again.
     pub(crate) fn lost(&self, cause: Loss, resumable: bool) {
         let exchange = self.exchange;
         self.link
@@ -284,7 +285,8 @@ impl Drop for ExchangeHandle {
             let engine = &mut state.engine;
             engine.handle_exchange_lost(now, self.exchange, cause, false);
             let mut routed = state.route();
-            // The task that turns the link of a POST ends when nothing goes on, which may be so now.
+            // The task that drives the link of a POST ends when nothing goes on,
+            // which may be so now.
             routed.driver |= state.is_post;
             routed
         };

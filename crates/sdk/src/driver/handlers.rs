@@ -1,4 +1,4 @@
-//! Runs handlers, and stops them when the engine says so.
+//! The handlers of a link, and how they are stopped when the engine says so.
 
 use std::any::Any;
 use std::future::Future;
@@ -19,18 +19,18 @@ use super::{Engine, Link, Permit, Pool, State, StopToken};
 use crate::context::Context;
 use crate::sync::Mutex;
 
-/// What a handler answers.
+/// The result of a handler.
 pub(crate) type Answer = Result<Payload, ErrorObject>;
 
-/// A result.
+/// A result, encoded or not.
 pub(crate) enum Payload {
     Json(RawJson),
-    /// Written where it leaves.
+    /// Encoded when it is queued.
     Frame(ResultFrame),
 }
 
 impl Payload {
-    /// The result alone, for whoever looks at it on its way.
+    /// The result as JSON, for layers that inspect it.
     pub(crate) fn into_json(self) -> RawJson {
         match self {
             Self::Json(json) => json,
@@ -46,25 +46,25 @@ impl Payload {
     }
 }
 
-/// A future that can be sent and stored.
+/// A boxed future that is `Send` and `'static`.
 pub(crate) type BoxFuture<T> = LayerFuture<'static, T>;
 
-/// What a layer gives back: a future that can be sent, and may borrow.
+/// The future that a layer returns: boxed, `Send`, and allowed to borrow.
 pub type LayerFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What a link serves: the other side's requests and notifications.
+/// Serves the peer's requests and notifications on a link.
 pub(crate) trait App: Send + Sync {
-    /// A handler for a request. It may answer when it is first polled; else it gets a task of its own.
+    /// Starts a handler. If it is not ready when it is first polled, it gets a task of its own.
     fn handle(&self, context: Context) -> BoxFuture<Answer>;
 
-    /// A notification has come. They come in order, so this must not take long.
+    /// Handles a notification. Notifications are handled in order, so this must not block.
     fn notified(&self, notification: Notification);
 }
 
-/// Is told of notifications.
+/// A callback for notifications.
 pub(crate) type Notified = Arc<dyn Fn(Notification) + Send + Sync>;
 
-/// Tells whoever wants to know, if somebody does.
+/// Passes a notification to the callback, if there is one.
 pub(crate) fn pass_on(notified: Option<&Notified>, notification: Notification) {
     match notified {
         Some(told) => told(notification),
@@ -72,21 +72,21 @@ pub(crate) fn pass_on(notified: Option<&Notified>, notification: Notification) {
     }
 }
 
-/// A handler, as its context, the driver and whoever runs it see it.
+/// The state of a handler that its context, the driver and the running task share.
 #[derive(Debug, Default)]
 pub(crate) struct Handling {
     pub(crate) stop: StopToken,
-    /// How many [`Presence`]s there are.
+    /// The number of [`Presence`]s.
     present: AtomicUsize,
     aborted: AtomicBool,
-    /// Given back when it is gone.
+    /// A permit that is released when the handler is gone.
     held: OnceLock<Mutex<Option<OwnedSemaphorePermit>>>,
-    /// The same for the thread of one that blocks.
+    /// The permit for the thread of a blocking handler.
     thread: OnceLock<Mutex<Option<Permit>>>,
 }
 
 impl Handling {
-    /// Whether its time was over before it ran.
+    /// Whether the handler was aborted before it ran.
     pub(super) fn is_aborted(&self) -> bool {
         self.aborted.load(Ordering::SeqCst)
     }
@@ -102,21 +102,22 @@ impl Handling {
 pub(super) struct Running {
     context: Context,
     pub(super) task: Option<AbortHandle>,
-    /// When it was told to stop.
+    /// When the handler was told to stop.
     told: Option<Instant>,
-    /// It was dropped, and is still there.
+    /// It was aborted, and still exists.
     pub(super) overrun: bool,
     /// It runs on a thread of its own.
     blocks: bool,
-    /// What it takes to run, given back when it is gone; or, if it blocks, when it is dropped: what
-    /// cannot be stopped must not keep others from starting.
+    /// Its permits, which are released when it is gone. Those of a blocking handler are released
+    /// when it is aborted, since it cannot be stopped and must not keep others from starting.
     admitted: Admitted,
 }
 
-/// The places that a handler has: its peer's, and its connection's.
+/// The permits of a handler: from its peer's share, and from its connection.
 pub(super) type Admitted = (Option<Permit>, Option<OwnedSemaphorePermit>);
 
-/// As long as one of these exists, so does the handler. When the last is gone, the engine is told.
+/// The handler exists for as long as one of these does. When the last is dropped,
+/// the engine is told.
 pub(crate) struct Presence {
     context: Context,
     left: bool,
@@ -129,7 +130,7 @@ impl Presence {
         Self { context, left }
     }
 
-    /// One more, if the handler still exists. A blocking handler takes it along to its thread.
+    /// Another presence, if the handler still exists. A blocking handler takes it to its thread.
     #[cfg(feature = "server")]
     pub(crate) fn of(context: &Context) -> Option<Self> {
         let present = &context.handling().present;
@@ -141,8 +142,8 @@ impl Presence {
         })
     }
 
-    /// From now on it is a thread of its own, if there may be one more. It counts as one until it is
-    /// gone.
+    /// Turns the handler into a blocking one, if another thread is allowed. It
+    /// counts as one until it is gone.
     #[cfg(feature = "server")]
     pub(crate) fn blocks(&self) -> bool {
         let (link, key) = (self.context.link(), self.context.key());
@@ -158,7 +159,7 @@ impl Presence {
         true
     }
 
-    /// Whether this was the last, for whoever tells the engine itself.
+    /// Drops it without telling the engine. Returns whether it was the last.
     pub(super) fn leave(mut self) -> bool {
         self.left = true;
         self.is_last()
@@ -192,13 +193,13 @@ impl Drop for Presence {
     }
 }
 
-/// What is kept for a handler that exists.
+/// The state of a handler that exists.
 pub(super) fn running(engine: &mut Engine, key: RequestKey) -> Option<&mut Running> {
     engine.handler_mut(key)?.as_mut()
 }
 
 impl State {
-    /// A handler is to start, if one more may run.
+    /// Starts a handler, if its permits can be had.
     pub(super) fn admit(
         &mut self,
         link: &Arc<Link>,
@@ -228,15 +229,14 @@ impl State {
         Some(context)
     }
 
-    /// What is to be fired when a handler is told to stop.
+    /// The context of a handler that is told to stop.
     pub(super) fn fires(&mut self, key: RequestKey) -> Option<Context> {
         let running = running(&mut self.engine, key)?;
         running.told.get_or_insert_with(Instant::now);
         Some(running.context.clone())
     }
 
-    /// What is to be dropped when the time of a handler is over: its task, and the places of one that
-    /// blocks.
+    /// What must be dropped to abort a handler: its task, and the permits of a blocking one.
     pub(super) fn aborts(
         &mut self,
         link: &Link,
@@ -258,7 +258,8 @@ impl State {
         Some((running.task.clone(), given_back))
     }
 
-    /// A handler has ended. What is given back is to be dropped outside the lock: it is not ours.
+    /// Records the end of a handler. The returned value holds user code, so it is
+    /// dropped outside of the lock.
     #[must_use = "to be dropped outside the lock"]
     pub(super) fn handler_ended(
         &mut self,
@@ -267,7 +268,8 @@ impl State {
         ended: Ended,
     ) -> Option<Running> {
         let key = ended.key;
-        // A thread of it can go on after its answer: with questions, and it has not heard yet.
+        // A thread of the handler may outlive the answer: the round has ended with questions, say,
+        // and the thread has not noticed yet.
         let gone = ended.presence.is_none_or(Presence::leave);
         self.engine.handler_lingers(key, !gone);
         let kept = match ended.answer {
@@ -287,7 +289,7 @@ impl State {
 }
 
 impl Link {
-    /// Whether one handler more may run; with what it has to give back.
+    /// The permits for another handler, if they can be had.
     fn admitted(&self, incoming: &Incoming) -> Option<Admitted> {
         if incoming.is_listen() {
             return Some((Some(self.peer.take(Pool::Listens, 1)?), None));
@@ -300,17 +302,18 @@ impl Link {
         Some((Some(peer), connection))
     }
 
-    /// Fires a handler's token.
+    /// Cancels a handler's token.
     pub(super) fn fire(&self, context: &Context, cause: StopCause) {
         self.stats.stopping(&cause);
         tracing::debug!(?cause, "a handler is stopped (stop-is-real)");
         context.handling().stop.fire(cause);
-        // It may be waiting for room to say something. There is nothing more to say.
+        // The handler may be waiting for room to send a notification, which it need
+        // not send any more.
         self.room.notify_waiters();
     }
 }
 
-/// Runs a future behind a fence that its panics do not pass (**panic-fence**).
+/// Runs a future, and catches its panics (**panic-fence**).
 pub(crate) async fn fence<T>(
     make: impl FnOnce() -> BoxFuture<T>,
 ) -> Result<T, Box<dyn Any + Send>> {
@@ -325,7 +328,7 @@ pub(crate) async fn fence<T>(
     .await
 }
 
-/// Runs a callback behind the same fence. `None` if it panicked.
+/// Runs a callback, and catches its panics. Returns `None` after a panic.
 pub(crate) fn fenced<T>(callback: &str, run: impl FnOnce() -> T) -> Option<T> {
     let ran = catch_unwind(AssertUnwindSafe(run));
     ran.inspect_err(|panic| {

@@ -1,4 +1,4 @@
-//! Reads lines and writes frames, never waiting for one to do the other.
+//! Reading lines and writing frames on one task, where neither waits for the other.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -13,42 +13,42 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use super::{LINK, Link, Peer, Pool, fenced};
 
-/// So many buffers go into one system call: two for each frame.
+/// The most buffers in one system call: two for each frame.
 const SLICES: usize = 256;
-/// So much is read at once.
+/// The most bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
-/// The two ends of a pipe, and what is half read or half written.
+/// The two ends of a pipe, with the data that is partly read or written.
 pub(super) struct Io<R, W> {
     reader: R,
     writer: W,
     lines: LineDecoder,
-    /// Lines may be left in the decoder: the engine wanted no more of them when the last was taken.
+    /// The decoder may hold more lines: the engine wanted no more when the last one was taken.
     backlog: bool,
     input: Input,
     depth: usize,
     partial: Partial,
     unflushed: bool,
-    /// Writing has failed, and is not tried again.
+    /// A write has failed, and writing is not tried again.
     mute: bool,
-    /// The last thing that moved was written.
+    /// The last poll wrote something, so the next one reads first.
     wrote: bool,
     tap: Option<Tap>,
 }
 
-/// Sees every frame that passes.
+/// A callback for every frame that is sent or received.
 pub(crate) type Tap = Arc<dyn Fn(Direction, &[u8]) + Send + Sync>;
 
-/// Which way a frame passed.
+/// The direction of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Direction {
-    /// To the peer: its write has begun.
+    /// Sent to the peer. The write of the frame has begun.
     Out,
-    /// From the peer: as it came, well-formed or not.
+    /// Received from the peer, as it came: it may be malformed.
     In,
 }
 
-/// The rest of a frame that the operating system took only in part.
+/// The rest of a frame that the operating system took in part.
 #[derive(Default)]
 struct Partial {
     rest: Bytes,
@@ -61,13 +61,13 @@ enum Input {
     Ended,
 }
 
-/// What came of it.
+/// The result of [`Io::poll_move`].
 pub(super) enum Moved {
-    /// Something was read; there may be messages.
+    /// Data was read, and there may be messages in it.
     Read,
-    /// Nothing more will be read.
+    /// The input has ended.
     InputEnded,
-    /// Something was written.
+    /// Data was written.
     Wrote,
     /// Reading failed.
     ReadFailed(io::Error),
@@ -75,10 +75,10 @@ pub(super) enum Moved {
     WriteFailed(io::Error),
 }
 
-/// What was read.
+/// A message that was read.
 pub(super) struct Incoming {
     pub(super) message: Result<Message, DecodeError>,
-    /// Whether there is room to keep it.
+    /// Whether the memory budget has room for it.
     pub(super) fits: bool,
 }
 
@@ -109,8 +109,7 @@ where
         }
     }
 
-    /// Writes what can be written and reads what can be read, in turn, so that neither starves the
-    /// other.
+    /// Reads and writes what is possible, in turn, so that neither starves the other.
     pub(super) fn poll_move(
         &mut self,
         cx: &mut Context<'_>,
@@ -143,7 +142,7 @@ where
         if self.input == Input::Ended {
             return Poll::Pending;
         }
-        // What was read before comes before what is read now, and before the end of the input.
+        // The lines in the decoder come before new data, and before the end of the input.
         if std::mem::take(&mut self.backlog) {
             return Poll::Ready(Moved::Read);
         }
@@ -166,18 +165,18 @@ where
         pin!(self.reader.read_buf(buffer)).poll(cx)
     }
 
-    /// Waits for more. False if nothing more will come.
+    /// Waits for more data. Returns false if there will be none.
     pub(super) async fn reads_more(&mut self) -> bool {
         self.input == Input::Open
             && matches!(poll_fn(|cx| self.poll_read(cx)).await, Ok(count) if count > 0)
     }
 
-    /// No more messages are to be taken for now.
+    /// Stops taking messages for now.
     pub(super) fn pause(&mut self) {
         self.backlog = true;
     }
 
-    /// The next message that was read. It is weighed until nobody keeps any part of it.
+    /// The next message. Its bytes count against the peer's share until they are no longer used.
     pub(super) fn next_message(&mut self, peer: &Arc<Peer>) -> Option<Incoming> {
         let line = match self.lines.next_line()? {
             Ok(line) => line,
@@ -202,15 +201,15 @@ where
         }
     }
 
-    /// What stood after the last newline, if it is a message.
+    /// The text after the last newline, if it is a message.
     pub(super) fn last_message(&mut self) -> Option<Message> {
         let tail = self.lines.finish()?.ok()?;
         self.show(Direction::In, &tail);
         jsonrpc::decode(&tail, self.depth).ok()
     }
 
-    /// Hands frames to the operating system, as many at once as it takes. What it did not touch
-    /// stays in the engine's queue, and can still be withdrawn.
+    /// Passes frames to the operating system, as many as it takes. Frames that it has not touched
+    /// stay in the engine's queue, and can still be withdrawn.
     fn poll_write(&mut self, cx: &mut Context<'_>, link: &Link) -> Poll<io::Result<()>> {
         if self.mute {
             return Poll::Pending;
@@ -262,7 +261,7 @@ where
                 engine.handle_write_done(now, LINK);
             }
         }
-        // Outside the lock: whoever looks is not one of us.
+        // Outside of the lock, because the tap is user code.
         drop(state);
         for frame in begun {
             self.show(Direction::Out, &frame);
@@ -270,7 +269,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    /// Waits for what a writer holds back, and closes it, but not for long.
+    /// Flushes and closes the writer, within `span`.
     pub(super) async fn finish(&mut self, span: std::time::Duration) {
         if !self.mute {
             use tokio::io::AsyncWriteExt;
@@ -278,7 +277,7 @@ where
         }
     }
 
-    /// Nothing waits: what a buffering writer holds back goes out. Never ready, unless it fails.
+    /// Flushes a buffering writer when no frame waits. Never ready, unless the flush fails.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.unflushed {
             ready!(Pin::new(&mut self.writer).poll_flush(cx))?;
@@ -302,7 +301,7 @@ impl Partial {
         2
     }
 
-    /// Takes away what was written; tells how much more was.
+    /// Removes the written bytes. Returns how many more were written than it had.
     fn advance(&mut self, written: usize) -> usize {
         let of_rest = written.min(self.rest.len());
         self.rest.advance(of_rest);

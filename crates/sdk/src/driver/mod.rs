@@ -1,12 +1,12 @@
-//! Turns one engine: the place where time, tasks and I/O meet the rules.
+//! Drives one engine: here the rules meet time, tasks and I/O.
 //!
-//! [`Link`] is what everybody holds: callers, handlers and the driver itself. It has the engine
-//! under a lock that is never held across an `await`. The driver ([`run::drive`]) is the only one
-//! that takes events out, so they are acted upon in order; everybody else tells the engine something
-//! and wakes the driver.
+//! [`Link`] is shared by callers, handlers and the driver. It holds the engine under a lock that
+//! is never held across an `await`. Only the driver ([`run::drive`]) takes events out, apart from
+//! two shortcuts in `ports.rs`, so they are acted on in order. All other tasks pass something to
+//! the engine and wake the driver.
 //!
 //! All tasks are spawned through one tracker. The engine decides when a handler stops; here its
-//! token is fired and its future dropped.
+//! token is cancelled and its future dropped.
 
 mod dispatch;
 mod exchange_handle;
@@ -65,92 +65,91 @@ use runner::Work;
 
 pub(crate) const LINK: ExchangeId = ExchangeId::LINK;
 
-/// Begins to carry an exchange that is ours to open.
+/// Starts to carry an exchange that this side opens.
 pub(crate) type Opener = Box<dyn Fn(ExchangeHandle) + Send + Sync>;
 
-/// Why a call was cancelled, if that was said.
+/// Why a call was cancelled, if its caller gave a reason.
 pub(crate) type Reason = Option<String>;
 
-/// One connection, shared by all who use it.
+/// One connection, shared by everything that uses it.
 pub(crate) struct Link {
     state: Mutex<State>,
-    /// The driver has something to do.
+    /// Wakes the driver.
     wake: Notify,
-    /// It is to be told so when the handler that is being polled has yielded.
+    /// The driver is to be woken when the handler that is being polled has yielded.
     deferred: AtomicBool,
-    /// Handlers that wait to be run, and what became of those that ran.
+    /// The handlers that wait to run, and the results of those that ran.
     work: Mutex<Work>,
-    /// Something is there of those that ran.
+    /// There are results of handlers.
     has_ended: AtomicBool,
-    /// Handlers are first polled by whoever turns the link.
+    /// The task that drives the link also polls handlers for the first time.
     runs_inline: bool,
-    /// What it says is posted: it opens exchanges.
+    /// Messages are sent as POSTs, for which this side opens exchanges.
     posts: bool,
-    /// Opens them, once there is a driver.
+    /// Opens exchanges; set by the driver.
     opener: OnceLock<Opener>,
-    /// There is one runner for as long as there is a connection.
+    /// The runner is kept for as long as the connection.
     keeps_runner: bool,
-    /// What is served, once there is a driver. It may know this link.
+    /// The application; set by the driver. Weak, because it may refer to this link.
     app: OnceLock<Weak<dyn App>>,
-    /// Something was written or withdrawn, so there may be room for more; or somebody who waits for
-    /// room should stop.
+    /// Notified when frames were written or withdrawn, so that there may be room for more, and when
+    /// tasks that wait for room should stop.
     room: Notify,
-    /// Why it is closed, once it is, and who waits to know.
+    /// Why the link is closed, and a notification for the tasks that wait for that.
     closed: OnceLock<Closed>,
     closing: Notify,
-    /// Every task of this link but the driver's own.
+    /// Every task of this link except the driver's own.
     tasks: TaskTracker,
-    /// Whose it is: what it takes is taken from this peer's shares.
+    /// The peer whose shares the link uses.
     peer: Arc<Peer>,
-    /// Whether what waits to be written counts as well.
+    /// Whether waiting output counts against the peer's share.
     weighs_output: bool,
-    /// How many handlers there may be on the connection that it is served on, beyond the engine's
-    /// own limit.
+    /// The limit on handlers of the underlying connection, in addition to the engine's own limit.
     connection: Option<Arc<Semaphore>>,
     stats: Arc<Stats>,
     principal: Option<Principal>,
     origin: Instant,
 }
 
-/// What a link has in common with others, and whose it is.
+/// What a link shares with others of the same server.
 #[derive(Default)]
 pub(crate) struct Surroundings {
-    /// What counts its tasks.
+    /// The tracker of its tasks.
     pub(crate) tasks: TaskTracker,
-    /// Handlers are first polled by whoever turns the link: it is the link of one request.
+    /// The task that drives the link also polls handlers first: it is the link of a single request.
     pub(crate) runs_inline: bool,
-    /// Whose it is; by default it has limits of its own.
+    /// The peer whose shares it uses. By default it has limits of its own.
     pub(crate) peer: Option<Arc<Peer>>,
-    /// What limits the handlers of one connection.
+    /// The limit on handlers of the underlying connection.
     pub(crate) connection: Option<Arc<Semaphore>>,
-    /// What counts how handlers were stopped.
+    /// The counters of stopped handlers.
     pub(crate) stats: Arc<Stats>,
-    /// Who is at the other end, if that is known.
+    /// The authenticated principal, if there is one.
     pub(crate) principal: Option<Principal>,
 }
 
-/// Why a link is closed, and what was still running then.
+/// Why a link is closed.
 #[derive(Clone, Debug)]
 pub(crate) struct Closed {
     pub(crate) cause: Loss,
 }
 
-/// The engine, and what belongs to its calls, handlers and exchanges: kept in its own tables, so that
-/// nothing is left of what has ended.
+/// The engine. The data of calls, handlers and exchanges is kept in its tables, so that
+/// it is removed when they end.
 type Engine = engine::Engine<Option<Arc<Waiter>>, Option<Running>, Port>;
 
 struct State {
     engine: Engine,
     connecting: Option<oneshot::Sender<Result<Connected, Outcome>>>,
-    /// Exchanges that are ours to open, unless they are over by now.
+    /// Exchanges that this side has to open, unless they have ended meanwhile.
     unopened: Vec<ExchangeId>,
-    /// What waits to be written, where it is weighed.
+    /// The permit for waiting output, where that is counted.
     output: Option<Permit>,
-    /// When the driver looks again by itself.
+    /// When the driver wakes up by itself.
     awaited: Option<Time>,
-    /// It is turned until nothing goes on: it belongs to a single POST.
+    /// The link belongs to a single POST, and is driven until nothing goes on.
     is_post: bool,
-    /// The driver acts upon what it has taken out.
+    /// The driver is acting on events that it has taken out.
     is_acting: bool,
 }
 
@@ -163,7 +162,7 @@ impl Link {
     pub(crate) fn within(config: impl Into<Arc<Config>>, surroundings: Surroundings) -> Arc<Self> {
         let config = config.into();
         let peer = surroundings.peer.unwrap_or_else(|| own_peer(&config));
-        // A pipe waits, and what is said on it is bounded by the engine.
+        // The engine bounds the output on a pipe, which also has backpressure.
         let weighs_output = config.role() == Role::Server && config.wire != Wire::Pipe;
         let keeps_runner = config.role() == Role::Server;
         let posts = config.role() == Role::Client && config.wire != Wire::Pipe;
@@ -207,8 +206,8 @@ impl Link {
         Time::after(self.origin.elapsed())
     }
 
-    /// There is something for the driver. If a handler of this link causes that while it is polled, the
-    /// driver is woken when the handler has yielded: see `watchdog.rs`.
+    /// Wakes the driver. While a handler of this link is being polled on this thread, that is
+    /// deferred until it has yielded: see `watchdog.rs`.
     fn wake_driver(&self) {
         match watchdog::is_polled_here(self) {
             true => self.deferred.store(true, Ordering::SeqCst),
@@ -216,7 +215,7 @@ impl Link {
         }
     }
 
-    /// Tells the engine something, and wakes whoever has something to do then.
+    /// Passes something to the engine, and wakes the tasks that have something to do then.
     fn tell<T>(&self, tell: impl FnOnce(&mut Engine, Time) -> T) -> T {
         let (told, routed) = {
             let mut state = self.lock();
@@ -228,34 +227,34 @@ impl Link {
         told
     }
 
-    /// Wakes whoever has something to do, outside the lock.
+    /// Wakes the tasks that have something to do. Called outside of the lock.
     fn wake(&self, routed: Routed) {
         if let Some(carrier) = routed.carrier {
             carrier.wake();
         }
         match routed.driver {
             true => self.wake_driver(),
-            // Something may have been withdrawn. Else the driver says so at the end of its turn.
+            // Frames may have been withdrawn. Otherwise the driver notifies at the end of its turn.
             false => self.room.notify_waiters(),
         }
     }
 
-    /// Begins to open the conversation. To be called before the link is driven: whoever drives it
-    /// may find the other side gone, and be gone itself, before anybody looks again.
+    /// Begins the handshake. This is called before the link is driven, because the driver may lose
+    /// the connection and end before this is called.
     pub(crate) fn connect(&self, mode: Mode) -> oneshot::Receiver<Result<Connected, Outcome>> {
         let (done, connected) = oneshot::channel();
         let mut state = self.lock();
         let now = self.now();
         state.connecting = Some(done);
         state.engine.connect(now, mode);
-        // Nobody drives it yet.
+        // The link has no driver yet.
         let _ = state.route();
         connected
     }
 
-    /// Begins a call, unless it is over before it began. Its end is told to whoever waits.
+    /// Begins a call, unless it ends at once. Its outcome goes to `waiter`.
     ///
-    /// One that was cancelled before it began ends here, and is never written.
+    /// A call that was cancelled before it began ends here, and is never written.
     pub(crate) fn begin(
         self: &Arc<Self>,
         ask: Ask,
@@ -274,7 +273,8 @@ impl Link {
             }
             let mut routed = state.route();
             let opened = match self.opener() {
-                // What was said before goes out before.
+                // Only if no other exchange waits to be opened, so that earlier
+                // messages are sent first.
                 Some(open) if state.unopened.len() == 1 => {
                     state.open_last(self).map(|handle| (open, handle))
                 }
@@ -290,38 +290,39 @@ impl Link {
         Ok(id)
     }
 
-    /// Gives a call up. Returns at once, whatever the wire does (**cancel-never-waits**).
+    /// Cancels a call. Returns at once, whatever the state of the connection
+    /// (**cancel-never-waits**).
     pub(crate) fn cancel(&self, call: CallId, reason: Option<&str>) {
         self.tell(|engine, now| engine.cancel(now, call, reason));
         self.room.notify_waiters();
     }
 
-    /// What opens the exchange of a call where the call is made, without a turn of the driver. Not from
-    /// within a handler, which may not yield for long: see `watchdog.rs`.
+    /// The opener, to open the exchange of a call at once, without a turn of the driver. `None`
+    /// while a handler is being polled, which may not yield for long: see `watchdog.rs`.
     fn opener(&self) -> Option<&Opener> {
         let opener = self.opener.get()?;
         (!watchdog::is_polled_here(self)).then_some(opener)
     }
 
-    /// Whether what it says is posted.
+    /// Whether messages are sent as POSTs.
     pub(crate) fn posts(&self) -> bool {
         self.posts
     }
 
-    /// Whether a call in flight has left.
+    /// Whether a call in flight was sent.
     pub(crate) fn sent(&self, call: CallId) -> Option<Sent> {
         self.lock().engine.sent(call)
     }
 
-    /// Runs a task that belongs to this link.
+    /// Spawns a task of this link.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         count_task();
         self.tasks.spawn(task);
     }
 
-    /// Waits until every task of this link has been dropped, destructors and all: what a handler
-    /// cleans up must be cleaned up before the process ends. One that never yields is not waited
-    /// for longer than `span`.
+    /// Waits until every task of this link has been dropped, with its destructors: what a
+    /// handler cleans up must be cleaned up before the process ends. A task that never yields is
+    /// waited for no longer than `span`.
     async fn tasks_gone(&self, span: Duration) {
         self.tasks.close();
         let _ = tokio::time::timeout(span, self.tasks.wait()).await;
@@ -337,7 +338,7 @@ impl Link {
         self.lock().engine.introduction().cloned()
     }
 
-    /// The revision that a client names beside what it posts.
+    /// The protocol version for the headers of POSTs.
     pub(crate) fn agreed_version(&self) -> Option<ProtocolVersion> {
         self.lock().engine.agreed_version()
     }
@@ -358,7 +359,7 @@ impl Link {
         self.tell(|engine, now| engine.shutdown(now, how));
     }
 
-    /// The longest message that is read, and how deep it may be nested.
+    /// The limits on received messages: bytes, and nesting depth.
     pub(crate) fn reading_limits(&self) -> (usize, usize) {
         let state = self.lock();
         let limits = &state.engine.config().limits;
@@ -373,10 +374,10 @@ impl Link {
         self.lock().engine.handlers()
     }
 
-    /// Why it is closed, once it is.
+    /// Waits until the link is closed, and returns why.
     pub(crate) async fn closed(&self) -> Closed {
         loop {
-            // First in line, then look: what is said in between is not missed.
+            // Registered first, checked second, so that no notification is missed.
             let mut closing = std::pin::pin!(self.closing.notified());
             closing.as_mut().enable();
             if let Some(closed) = self.closed.get() {
@@ -386,28 +387,28 @@ impl Link {
         }
     }
 
-    /// The whole of it is gone.
+    /// Reports that the whole connection is lost.
     pub(crate) fn lose(&self, cause: Loss) {
         self.tell(|engine, now| engine.handle_link_lost(now, cause));
         self.room.notify_waiters();
     }
 
-    /// Whether the server does not know the session any more.
+    /// Whether the server has forgotten the session.
     pub(crate) fn session_is_gone(&self) -> bool {
         self.closed_because().kind == LossKind::SessionGone
     }
 
-    /// Who is at the other end, if that is known.
+    /// The authenticated principal, if there is one.
     pub(crate) fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
     }
 
-    /// Whose it is, for what the other side makes us keep.
+    /// The peer whose shares the link uses.
     pub(crate) fn peer(&self) -> &Arc<Peer> {
         &self.peer
     }
 
-    /// Gives back the memory that an idle link does not need.
+    /// Releases the memory that an idle link does not need.
     #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn shrink(&self) {
         let mut state = self.lock();
@@ -417,7 +418,7 @@ impl Link {
         self.work.lock().shrink();
     }
 
-    /// The tracker that counts the tasks of this link.
+    /// The tracker of this link's tasks.
     pub(crate) fn tasks(&self) -> &TaskTracker {
         &self.tasks
     }
@@ -432,7 +433,7 @@ impl Link {
         cause.unwrap_or(LossKind::ClosedByUs.into())
     }
 
-    /// Tells the peer something that nobody waits for, if there is room.
+    /// Sends a notification that is not awaited, if there is room.
     #[cfg(feature = "client")]
     pub(crate) fn notify_now(&self, method: &str) {
         if let Err(error) = self.tell(|engine, now| engine.notify(now, None, method, None)) {
@@ -440,7 +441,7 @@ impl Link {
         }
     }
 
-    /// The end of a call whose driver is gone: its runtime was shut down.
+    /// The outcome of a call without a driver: its runtime was shut down.
     pub(crate) fn lost(&self) -> Outcome {
         Outcome::Lost {
             cause: self.closed_because(),
@@ -455,8 +456,8 @@ impl std::fmt::Debug for Link {
     }
 }
 
-/// The pools of a link that shares them with nobody. How many handlers and listens there may be, its
-/// engine knows.
+/// The pools of a link that shares them with no other. The engine limits handlers
+/// and subscriptions itself.
 fn own_peer(config: &Config) -> Arc<Peer> {
     let limits = &config.limits;
     let pools = Pools::new(|pool| match pool {

@@ -1,10 +1,10 @@
-//! What is said to the peer, and what becomes of it if the peer does not read (**bounded**).
+//! The output to the peer, and what happens if the peer does not read it (**bounded**).
 //!
-//! On a pipe the engine's own limits hold, and a pipe waits. On HTTP, where a peer can leave any
-//! number of streams unread, all that waits to be written is weighed against the peer's share. An
-//! answer that finds no room is dropped, for an error in its place that says so. What a handler says by
-//! the way waits for room; but one small frame on a stream on which nothing waits always passes, since
-//! the room might be given back by nobody but that handler.
+//! On a pipe the engine's limits hold, and the pipe has backpressure. On HTTP, where a peer can
+//! leave any number of streams unread, waiting output counts against the peer's share. A response
+//! that finds no room is replaced by an error that says so. Notifications of a handler wait for
+//! room. But one small frame on a stream with no other frame waiting always passes, because
+//! otherwise the room might have to come from the handler that waits for it.
 
 use belay_protocol::engine::{self, Rejection, RequestKey, Time};
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
@@ -15,7 +15,7 @@ use super::shares::FREE;
 use super::{Answer, Engine, Link, Payload, Pool, State};
 
 impl Link {
-    /// A handler has come to its end with an answer.
+    /// Queues the answer of a handler that has ended.
     pub(super) fn respond(
         &self,
         engine: &mut Engine,
@@ -34,7 +34,7 @@ impl Link {
         }
     }
 
-    /// Tells the peer something, waiting for room if there is none.
+    /// Sends a notification, and waits for room if there is none.
     pub(crate) async fn notify(
         &self,
         serves: Option<RequestKey>,
@@ -52,7 +52,7 @@ impl Link {
         .await
     }
 
-    /// Tells how far a request has come, waiting for room if there is none.
+    /// Sends a progress notification, and waits for room if there is none.
     pub(crate) async fn progress(
         &self,
         key: RequestKey,
@@ -66,7 +66,7 @@ impl Link {
         .await
     }
 
-    /// The same, if there is room.
+    /// Sends a progress notification, if there is room.
     pub(crate) fn progress_now(
         &self,
         key: RequestKey,
@@ -88,7 +88,7 @@ impl Link {
             Err(Rejection::QueueFull { .. }) => {}
             said => return said,
         }
-        // Room comes when something of ours is written, or from somebody else who gives back.
+        // Room comes when output of this link is written, or when other links release bytes.
         let waits = self.peer.wait_for_bytes();
         loop {
             let (room, freed) = (self.room.notified(), waits.freed());
@@ -102,8 +102,8 @@ impl Link {
         }
     }
 
-    /// Says something, if there is room. If not, nothing has changed, and nobody is woken: the driver
-    /// would look at what there is, find nothing, and wake whoever waits for room.
+    /// Queues a notification, if there is room. If there is none, nothing has changed and the
+    /// driver is not woken: it would find nothing to do, and wake the tasks that wait for room.
     fn say(
         &self,
         word: Word,
@@ -133,8 +133,7 @@ impl Link {
         !goes_out || passes || self.has_room(engine, word.bytes)
     }
 
-    /// Whether there is room for one frame more that waits to be written, with so many bytes of
-    /// content.
+    /// Whether there is room for another waiting frame with this many bytes of content.
     fn has_room(&self, engine: &Engine, bytes: usize) -> bool {
         if !self.weighs_output {
             return true;
@@ -147,10 +146,10 @@ impl Link {
     }
 }
 
-/// Something that is said by the way.
+/// A notification of a handler, or of the link.
 #[derive(Clone, Copy)]
 struct Word {
-    /// On behalf of which request.
+    /// The request on whose behalf it is sent.
     serves: Option<RequestKey>,
     /// The length of its content.
     bytes: usize,
@@ -167,14 +166,14 @@ impl Word {
     }
 }
 
-/// About what a frame has besides its content: `jsonrpc`, an id or a method, a progress token.
+/// Roughly what a frame has besides its content: `jsonrpc`, an id or a method, a progress token.
 const ENVELOPE: usize = 100;
 
-/// So much content is little, for what a handler says by the way.
+/// Notifications with at most this much content count as small.
 const SMALL: usize = 4 << 10;
 
 impl State {
-    /// Weighs what waits to be written.
+    /// Counts the waiting output against the peer's share.
     pub(super) fn weigh_output(&mut self) {
         if let Some(output) = &mut self.output {
             output.weigh(self.engine.output_bytes());
@@ -187,6 +186,6 @@ fn no_room_for_answer(bytes: usize) -> ErrorObject {
         "the request was handle out, but its answer of {bytes} bytes was dropped: it is too much, \
          with all that waits to be read and is worked on (`kept_bytes`)"
     );
-    // Not the code of an overload, after which a request can be sent again: this one has run.
+    // Not the code for overload, after which a request can be repeated: this one has run.
     ErrorObject::new(error_code::INTERNAL_ERROR, problem)
 }

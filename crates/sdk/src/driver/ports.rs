@@ -1,7 +1,7 @@
-//! Exchanges on HTTP. Each that is open has a port, which the engine keeps for it: the place where
-//! whoever carries the exchange waits for something to write, and learns that it is over.
+//! Exchanges on HTTP. The engine keeps a port for each open exchange. There the task that carries
+//! the exchange waits for frames to write, and learns that the exchange is over.
 //!
-//! The port says nothing about requests. It knows its carrier, and how to wake it.
+//! A port knows nothing about requests, only its carrier and how to wake it.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
@@ -16,32 +16,33 @@ use super::App;
 use super::shares::FREE;
 use super::{Engine, ExchangeHandle, Link, Pool, State, fenced};
 
-/// One open exchange.
+/// The port of an open exchange.
 #[derive(Default)]
 pub(super) struct Port {
-    /// Who carries it, if somebody does: a stream that is resumed has a new carrier, and the one before
-    /// is told to go.
+    /// The carrier, if there is one. A stream that is resumed gets a new carrier,
+    /// which replaces the one before.
     carrier: Option<Over>,
     waker: Option<Waker>,
-    /// Its carrier is to end the stream for now, and say when to ask for it again.
+    /// The carrier should end the stream for now, and tell the client to reconnect
+    /// after this delay.
     pub(super) close_stream: Option<Duration>,
-    /// It is ours to open, and waits for somebody to do so.
+    /// This side has to open the exchange, and has not done so yet.
     unopened: bool,
 }
 
-/// How an exchange is over for its carrier, which holds the same. It is set once, under the link's lock.
+/// How an exchange has ended for its carrier, which shares it. Set once, under the link's lock.
 pub(super) type Over = Arc<OnceLock<ExchangeStep>>;
 
 /// What there is to do on an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ExchangeStep {
-    /// There is something to write.
+    /// There is a frame to write.
     Write(Waiting),
-    /// It is over.
+    /// The exchange is over.
     Over(Closing),
-    /// Somebody else carries it now.
+    /// The exchange has another carrier now.
     Replaced,
-    /// The stream ends for now, to be asked for again after a while.
+    /// The stream should end for now, and be resumed after this delay.
     CloseStream(Duration),
 }
 
@@ -52,12 +53,12 @@ impl Port {
         carrier.is_some_and(|carrier| Arc::ptr_eq(carrier, over))
     }
 
-    /// Its carrier is gone.
+    /// Removes the carrier.
     pub(super) fn detach(&mut self) {
         (self.carrier, self.waker) = (None, None);
     }
 
-    /// It is over for its carrier, who is to be woken outside the lock.
+    /// Ends the exchange for its carrier. The returned waker must be woken outside of the lock.
     fn end(&mut self, how: ExchangeStep) -> Option<Waker> {
         if let Some(carrier) = self.carrier.take() {
             let _ = carrier.set(how);
@@ -74,23 +75,23 @@ impl Port {
 }
 
 impl Drop for Port {
-    /// The engine keeps nothing of the exchange any more, and its carrier has said so itself.
+    /// The engine has removed the exchange, because its carrier reported the end of it.
     fn drop(&mut self) {
         self.end(ExchangeStep::Over(Closing::Abandoned));
     }
 }
 
-/// Who has something to do after the engine was told something. To be woken outside the lock.
+/// The tasks to wake after a change of the engine. To be woken outside of the lock.
 #[must_use]
 pub(super) struct Routed {
-    /// Whoever carries an exchange.
+    /// A task that carries an exchange.
     pub(super) carrier: Option<Waker>,
-    /// Whoever turns the link.
+    /// The driver.
     pub(super) driver: bool,
 }
 
 impl State {
-    /// Carries out what the engine wants of the transport.
+    /// Carries out the engine's instructions to the transport.
     pub(super) fn route(&mut self) -> Routed {
         let mut first = None;
         let mut woken = |waker: Option<Waker>| match (waker, &first) {
@@ -109,7 +110,8 @@ impl State {
             });
         }
         let is_closed = self.engine.is_closed();
-        // The GET stream and a pipe have no end of their own.
+        // The engine closes no exchange of the link's own (the GET stream, or a
+        // pipe), so it ends here.
         if is_closed && let Some(port) = self.engine.exchange_mut(ExchangeId::LINK) {
             woken(port.end(ExchangeStep::Over(Closing::Finished)));
         }
@@ -120,8 +122,8 @@ impl State {
         }
     }
 
-    /// Whether there is something to do for whoever turns the link. A pipe is read and written there,
-    /// so there always may be.
+    /// Whether there is something for the driver to do. On a pipe there always may be,
+    /// because it reads and writes.
     pub(super) fn is_driver_needed(&self) -> bool {
         let is_earlier = |due: Time| self.awaited.is_none_or(|awaited| due < awaited);
         self.engine.config().wire == Wire::Pipe
@@ -130,7 +132,7 @@ impl State {
             || self.engine.poll_timeout().is_some_and(is_earlier)
     }
 
-    /// There is something to write: for whoever carries the exchange, or for whoever opens it.
+    /// Wakes the carrier of an exchange with a frame to write, or marks the exchange to be opened.
     fn notice(&mut self, exchange: ExchangeId) -> Option<Waker> {
         let opens_exchanges = self.engine.opens_exchanges();
         let port = self.engine.exchange_mut(exchange)?;
@@ -141,7 +143,7 @@ impl State {
         port.waker.take()
     }
 
-    /// The exchange that is to be opened and was asked for last, unless nobody waits for it any more.
+    /// Opens the exchange that was added last, unless it has ended.
     pub(super) fn open_last(&mut self, link: &Arc<Link>) -> Option<ExchangeHandle> {
         let exchange = self.unopened.pop()?;
         let port = self.engine.exchange_mut(exchange)?;
@@ -151,7 +153,7 @@ impl State {
         })
     }
 
-    /// A new carrier for an exchange. Whoever carried it before is told to go.
+    /// Sets a new carrier for an exchange. The one before is told to go.
     pub(super) fn carry(&mut self, exchange: ExchangeId) -> (Over, Option<Waker>) {
         let over = Over::default();
         let closed = exchange == ExchangeId::LINK && self.engine.is_closed();
@@ -175,7 +177,7 @@ impl State {
 }
 
 impl Link {
-    /// The peer has opened an exchange.
+    /// Registers an exchange that the peer has opened.
     pub(crate) fn exchange_opened(self: &Arc<Self>) -> ExchangeHandle {
         let (exchange, over) = {
             let mut state = self.lock();
@@ -185,8 +187,8 @@ impl Link {
         ExchangeHandle::new(self, exchange, over)
     }
 
-    /// The peer has opened an exchange, and said all that it will on it: this message. If it is a
-    /// request, its handler is polled here, once.
+    /// Registers an exchange that the peer has opened with a single message. If that is a request,
+    /// its handler is polled here, once.
     #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn posted(
         self: &Arc<Self>,
@@ -199,7 +201,7 @@ impl Link {
             let (state, now) = (&mut *state, self.now());
             let exchange = state.engine.handle_exchange_opened();
             let (over, _) = state.carry(exchange);
-            // What has happened before is the driver's, and comes first.
+            // Earlier events are left to the driver, and come first.
             let is_first = state.engine.events_waiting() == 0 && !state.is_acting;
             self.take_message(&mut state.engine, now, exchange, message);
             state.engine.handle_input_ended(now, exchange);
@@ -221,7 +223,7 @@ impl Link {
         handle
     }
 
-    /// Carries the link's own exchange from now on: its GET stream, or all of a pipe.
+    /// Carries the link's own exchange: its GET stream, or all of a pipe.
     pub(crate) fn carry_link(self: &Arc<Self>) -> ExchangeHandle {
         let (over, before) = self.lock().carry(ExchangeId::LINK);
         if let Some(before) = before {
@@ -230,8 +232,8 @@ impl Link {
         ExchangeHandle::new(self, ExchangeId::LINK, over)
     }
 
-    /// Carries an exchange from now on that broke, or that somebody else carries; `None` if it is
-    /// over. Whoever carried it before is told to go, and takes nothing from it any more.
+    /// Takes over an exchange that is broken, or that has another carrier. `None` if it is over.
+    /// The carrier before is told to go, and takes no more frames.
     pub(crate) fn resume(self: &Arc<Self>, exchange: ExchangeId) -> Option<ExchangeHandle> {
         let (over, before) = {
             let mut state = self.lock();
@@ -246,14 +248,14 @@ impl Link {
         Some(ExchangeHandle::new(self, exchange, over))
     }
 
-    /// Opens exchanges that are ours to open: those of calls at once, and all others at
+    /// Sets how exchanges are opened: those of calls at once, and all others at
     /// [`Link::open_exchanges`].
     #[cfg(all(feature = "http", feature = "client"))]
     pub(crate) fn set_opener(&self, open: impl Fn(ExchangeHandle) + Send + Sync + 'static) {
         let _ = self.opener.set(Box::new(open));
     }
 
-    /// Opens the exchanges that the engine wants opened. To be done at every turn.
+    /// Opens the exchanges that wait for that. Called at every turn.
     #[cfg(all(feature = "http", feature = "client"))]
     pub(crate) fn open_exchanges(self: &Arc<Self>) {
         let Some(open) = self.opener.get() else {
@@ -269,15 +271,15 @@ impl Link {
         handle.into_iter().rev().for_each(open);
     }
 
-    /// A message has arrived on the link's own exchange, or something that is none.
+    /// Delivers a message that arrived on the link's own exchange, or the error of a malformed one.
     pub(crate) fn deliver(&self, message: Result<Message, DecodeError>) {
         self.deliver_on(ExchangeId::LINK, message, false);
     }
 
-    /// A message has arrived on an exchange, perhaps the last one.
+    /// Delivers a message that arrived on an exchange, or the error of a malformed one.
     ///
-    /// If it ends a call, the caller is told here, without a turn of the driver; but what has happened
-    /// before is the driver's, and comes first.
+    /// If it ends a call, the caller is notified here, without a turn of the driver. If earlier
+    /// events wait, they are left to the driver and come first.
     pub(super) fn deliver_on(
         &self,
         exchange: ExchangeId,
@@ -325,13 +327,13 @@ impl Link {
         }
     }
 
-    /// Takes the first frame that waits on an exchange, if it is this one: from now on it counts as
-    /// written.
+    /// Takes the first waiting frame of an exchange, if it is this one. It counts
+    /// as written from now on.
     pub(crate) fn begin_write_of(&self, exchange: ExchangeId, frame: &Bytes) -> Option<Bytes> {
         self.tell(|engine, now| engine.begin_write_of(now, exchange, frame))
     }
 
-    /// What was taken first has left.
+    /// Reports that the frame that was taken first is written.
     pub(crate) fn write_done(&self, exchange: ExchangeId) {
         self.tell(|engine, now| engine.handle_write_done(now, exchange));
         self.room.notify_waiters();
@@ -342,7 +344,7 @@ impl Link {
         self.lock().engine.wants_input()
     }
 
-    /// Ends the stream of an exchange for now, if somebody carries it.
+    /// Ends the stream of an exchange for now, if it has a carrier.
     #[cfg(feature = "server")]
     pub(crate) fn close_stream(&self, exchange: ExchangeId, again: Duration) {
         let waker = {
@@ -361,19 +363,19 @@ impl Link {
         }
     }
 
-    /// Whether this exchange is open, or broken and able to come back.
+    /// Whether the exchange is open, or broken and resumable.
     pub(crate) fn is_open(&self, exchange: ExchangeId) -> bool {
         self.lock().engine.is_open(exchange)
     }
 
-    /// Whether somebody hears what is said on the link by itself: on HTTP that takes a GET stream.
+    /// Whether the peer receives notifications of the link. On HTTP that takes a GET stream.
     #[cfg(feature = "server")]
     pub(crate) fn is_heard(&self) -> bool {
         let mut state = self.lock();
         state.engine.config().wire != Wire::Http || state.is_carried(ExchangeId::LINK)
     }
 
-    /// Whether somebody carries this exchange.
+    /// Whether the exchange has a carrier.
     pub(crate) fn is_carried(&self, exchange: ExchangeId) -> bool {
         self.lock().is_carried(exchange)
     }

@@ -1,4 +1,4 @@
-//! The loop.
+//! The driver's loops: for a pipe, and for a link without one.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -18,32 +18,31 @@ use super::dispatch::Turned;
 use super::io::{Incoming, Io, Moved, Tap};
 use super::{App, BoxFuture, LINK, Link};
 
-/// After the pipe has ended, the exit of the process behind it is waited for so long: it says more
-/// than the end of a pipe does.
+/// How long to wait for the process to exit after its pipe has ended. Its exit says
+/// more than the end of a pipe.
 const EXIT_AFTER_END: Duration = Duration::from_millis(500);
 
-/// When the process behind a pipe is gone, what it said last is read for so long. It is there
-/// already; only the runtime may not have noticed.
+/// How long to read on after the process has exited. Its last output is in the pipe already, but
+/// the runtime may not have noticed.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
-/// At the very end, what was handed to a writer gets so long to leave, and what was dropped gets so
-/// long to be gone.
+/// How long the writer may take to flush, and tasks to be dropped, when the link is closed.
 const LAST_MOMENT: Duration = Duration::from_millis(200);
 
-/// The ends of a connection, and what else can end it.
+/// The two ends of a connection, and other events that end it.
 pub(crate) struct Ends<R, W> {
     pub(crate) reader: R,
     pub(crate) writer: W,
-    /// The end of the process on the other side, where there is one.
+    /// The exit of the process on the other side, if it is a child.
     pub(crate) exit: Option<BoxFuture<Loss>>,
-    /// The end of whoever writes what is read here, where that can be known before all was read.
-    /// Asked only while nothing is read.
+    /// Completes when the writing end of the input is closed, where that can be known before
+    /// everything was read. Polled only while nothing is read.
     pub(crate) hung_up: Option<BoxFuture<()>>,
-    /// Dropped after the ends are: what sees to the end of that process.
+    /// Dropped after the two ends: the guard that ends the process.
     pub(crate) keep: Option<Box<dyn Send>>,
-    /// That process.
+    /// The process on the other side.
     pub(crate) process: Option<Process>,
-    /// Sees every frame.
+    /// A callback for every frame.
     pub(crate) tap: Option<Tap>,
 }
 
@@ -53,12 +52,12 @@ pub(crate) struct Process {
     pub(crate) pid: u32,
     /// Kills it, and everything in its group.
     pub(crate) kill: Arc<dyn Fn() + Send + Sync>,
-    /// Whether it is gone, and everything it has left behind.
+    /// Whether it is gone, with everything in its group.
     pub(crate) gone: watch::Receiver<bool>,
 }
 
-/// Drives a link in the background. This is the one task that its tracker does not count, since it
-/// is the one that waits for all others.
+/// Drives a link in the background. This is the only task that the tracker does not count,
+/// because it waits for all others.
 pub(crate) fn launch<R, W>(link: &Arc<Link>, ends: Ends<R, W>, app: Arc<dyn App>) -> JoinHandle<()>
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -67,13 +66,13 @@ where
     tokio::spawn(drive(Driven(link.clone()), ends, app))
 }
 
-/// Turns the engine until the link is closed.
+/// Drives the link until it is closed.
 async fn drive<R, W>(driven: Driven, ends: Ends<R, W>, app: Arc<dyn App>)
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    // Dropped last, whoever drops this future.
+    // Dropped last, also when this future is dropped.
     let _keep = ends.keep;
     let link = driven.0.clone();
     let (longest, depth) = link.reading_limits();
@@ -83,8 +82,8 @@ where
     let mut timer = Box::pin(sleep_until(Instant::now()));
     loop {
         let turned = link.dispatch(&app);
-        // What was read is run before more is read, so that it does not pile up (**bounded**). If it
-        // cannot be run because a handler does not yield, somebody else does so.
+        // Handlers run before more is read, so that requests do not pile up (**bounded**). If a
+        // handler blocks the runner, the watchdog starts another one.
         let reads = turned.wants_input && !link.has_waiting();
         if turned.closed {
             io.finish(LAST_MOMENT).await;
@@ -98,7 +97,7 @@ where
         {
             timer.as_mut().reset(deadline);
         }
-        // The end of the input cannot be seen while what comes before it is not read.
+        // The end of the input cannot be read while earlier input is not read.
         let watches = hung_up.is_some() && !turned.wants_input;
         tokio::select! {
             biased;
@@ -128,7 +127,7 @@ where
             () = poll_fn(|cx| poll_watched(&mut hung_up, cx)), if watches => {
                 link.tell(|engine, now| engine.handle_hung_up(now));
             }
-            // Last: whatever woke us, every turn looks at all there is.
+            // Last, because every turn looks at everything, whatever woke it.
             () = link.wake.notified() => link.until_others_ran().await,
         }
     }
@@ -144,26 +143,26 @@ fn poll_watched(watched: &mut Option<BoxFuture<()>>, cx: &mut Context<'_>) -> Po
     Poll::Ready(())
 }
 
-/// How long a link without a pipe is turned.
+/// How long a link without a pipe is driven.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Until {
-    /// Until it is closed: it belongs to a session, or to a client.
+    /// Until it is closed: the link of a session, or of a client.
     Closed,
-    /// Until nothing goes on: it belongs to a single POST.
+    /// Until nothing goes on: the link of a single POST.
     Idle,
 }
 
-/// Turns a link that has no pipe: handlers start and stop, deadlines pass. What
-/// comes and goes on its exchanges is up to those who carry them.
+/// Drives a link without a pipe: starts and stops handlers, and keeps deadlines. Frames are moved
+/// by the tasks that carry its exchanges.
 ///
 /// # Cancel safety
 ///
-/// Dropping it leaves the link as it is; whoever goes on turning it loses nothing.
+/// Dropping it leaves the link as it is. Another task can drive it and loses nothing.
 pub(crate) async fn drive_exchanges(link: &Arc<Link>, app: &Arc<dyn App>, until: Until) {
     drive_exchanges_with(link, app, until, || {}).await;
 }
 
-/// The same, with something to do at every turn.
+/// Like [`turn`], with a function that is called at every turn.
 pub(crate) async fn drive_exchanges_with(
     link: &Arc<Link>,
     app: &Arc<dyn App>,
@@ -193,7 +192,7 @@ pub(crate) async fn drive_exchanges_with(
     }
 }
 
-/// A link that is being driven. When it is not any more, everybody is told.
+/// A link that is being driven. When it is dropped, all waiting tasks are notified.
 pub(crate) struct Driven(pub(crate) Arc<Link>);
 
 impl Drop for Driven {
@@ -202,10 +201,10 @@ impl Drop for Driven {
     }
 }
 
-/// What ends the link from outside: the exit of a process, or a pipe that broke.
+/// What ends the link from outside: the exit of a process, or a broken pipe.
 struct Ending {
     exit: Option<BoxFuture<Loss>>,
-    /// What happened to the pipe, and how long something better is waited for.
+    /// What happened to the pipe, and how long to wait for the exit of the process.
     broken: Option<(Loss, Pin<Box<Sleep>>)>,
 }
 
@@ -226,7 +225,7 @@ impl Ending {
 
     /// # Cancel safety
     ///
-    /// Nothing is lost if this is dropped: what it waits for is kept.
+    /// Dropping the future loses nothing, because what it waits for is stored.
     async fn wait(&mut self) -> Loss {
         poll_fn(|cx| {
             if let Some(exit) = &mut self.exit
@@ -264,23 +263,24 @@ impl Link {
         state.engine.is_closed() || state.engine.is_quiet()
     }
 
-    /// A client's driver is woken by whoever calls first; tokio would run it next, and each call would
-    /// be written by itself. So whoever is ready to call does so first, and all is written at once.
+    /// Lets other ready tasks run before a client's driver writes. tokio would run the driver
+    /// right after the first call, and each call would be written on its own. So all calls that
+    /// are ready are written at once.
     async fn until_others_ran(&self) {
         if !self.keeps_runner {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Hands on the messages that were read, as long as the engine wants them: each of them gets
-    /// its answer, so what cannot be answered now stays where it is (**answered-or-gone**).
+    /// Passes messages to the engine, as long as it wants them. Each request gets an answer, so
+    /// those that cannot be answered now are not taken (**answered-or-gone**).
     fn take_in<R, W>(&self, io: &mut Io<R, W>)
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
         let now = self.now();
-        // Decoding takes its time, so it is done outside the lock.
+        // Decoding is slow, so it is done outside of the lock.
         while let Some(Incoming { message, fits }) = io.next_message(&self.peer) {
             if let Err(error) = &message {
                 tracing::debug!(%error, "a message was malformed (smallest-scope)");
@@ -300,7 +300,7 @@ impl Link {
         }
     }
 
-    /// A last message without its newline counts, if it is whole.
+    /// A last message without a newline is accepted, if it is complete.
     fn take_in_tail<R, W>(&self, io: &mut Io<R, W>)
     where
         R: AsyncRead + Unpin,
@@ -311,8 +311,8 @@ impl Link {
         }
     }
 
-    /// The link is gone. What is already in the pipe is read first (**typed-end**); but somebody
-    /// else may hold the pipe open, so its end is not waited for.
+    /// Handles the loss of the pipe. What is already in it is read first (**typed-end**), but
+    /// without waiting for its end, because another process may hold it open.
     async fn lose_pipe<R, W>(&self, io: &mut Io<R, W>, loss: Loss)
     where
         R: AsyncRead + Unpin,

@@ -1,5 +1,5 @@
-//! Runs handlers: each is polled once by whoever started it, and gets a task of its own only if it
-//! waits for something.
+//! Runs handlers. Each is polled once by the runner, and gets a task of its own
+//! only if it is not ready then.
 //!
 //! ```text
 //!   requests ──► waiting ──► runner ── answers at once ──► ended ──► the driver, at its next turn
@@ -7,9 +7,9 @@
 //!                              └── waits ──► task ── ends ───┘
 //! ```
 //!
-//! On a pipe, and for batches in a legacy session, the runner is a task beside the driver, so that no
-//! handler holds the driver up. If one does not yield, another runner takes over (see `watchdog.rs`).
-//! A POST has a service future of its own, which is where its handler is polled.
+//! On a pipe, and for batches in a legacy session, the runner is a task beside the driver, so that
+//! handlers do not delay the driver. If a handler does not yield, another runner takes over (see
+//! `watchdog.rs`). The handler of a POST is polled in the future of its HTTP service.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -26,38 +26,38 @@ use super::{Answer, App, BoxFuture, Link, fenced, watchdog};
 use crate::context::Context;
 use crate::sync::count_task;
 
-/// After so many handlers a runner lets other tasks have their turn.
+/// A runner yields to other tasks after this many handlers.
 const AT_ONCE: usize = 64;
 
-/// Handlers that wait to be run, and what became of those that ran.
+/// The handlers that wait to run, and the results of those that ran.
 #[derive(Default)]
 pub(super) struct Work {
     waiting: VecDeque<Context>,
     pub(super) ended: Vec<Ended>,
-    /// The number of the runner in charge: one that does not come back is replaced.
+    /// The number of the current runner. A runner whose handler does not yield is replaced.
     runner: u64,
-    /// The runner in charge, if it has nothing to do.
+    /// The waker of the current runner, if it is idle.
     idle: Option<Waker>,
-    /// There is a runner in charge.
+    /// There is a current runner.
     has_runner: bool,
-    /// It polls a handler at this moment.
+    /// The runner is polling a handler.
     polls: bool,
-    /// Nobody drives the link any more.
+    /// The link is no longer driven.
     pub(super) abandoned: bool,
 }
 
 impl Work {
-    /// Nobody drives the link any more. Gives what never ran.
+    /// Called when the link is no longer driven. Returns the handlers that never ran.
     pub(super) fn abandon(&mut self) -> VecDeque<Context> {
         self.abandoned = true;
-        // It looks, and ends.
+        // The runner wakes up, sees this, and ends.
         if let Some(idle) = self.idle.take() {
             idle.wake();
         }
         std::mem::take(&mut self.waiting)
     }
 
-    /// Gives back the memory that is not needed now.
+    /// Releases memory that is not needed now.
     #[cfg(all(feature = "http", feature = "server"))]
     pub(super) fn shrink(&mut self) {
         self.waiting.shrink_to_fit();
@@ -75,8 +75,9 @@ pub(super) struct Ended {
     pub(super) key: RequestKey,
     /// `None` if it was dropped, or panicked.
     pub(super) answer: Option<Answer>,
-    /// Of whoever ran it; `None` if that was the last. A thread of it may leave before this is looked at
-    /// or after: the driver decides, which sees all ends in order.
+    /// The presence of the task that ran it; `None` if that was the last one. A thread of
+    /// the handler may leave before or after this is processed. The driver decides,
+    /// because it sees all ends in order.
     pub(super) presence: Option<Presence>,
 }
 
@@ -107,7 +108,7 @@ impl Link {
         }
     }
 
-    /// Polls a handler once, where its request is served.
+    /// Polls a handler once, in the task that serves its request.
     pub(super) fn run_here(self: &Arc<Self>, app: &Arc<dyn App>, context: Context) {
         if let Some(ended) = self.poll_first(app, context) {
             let (dropped, routed) = {
@@ -129,12 +130,12 @@ impl Link {
             .spawn(async move { poll_fn(|cx| link.poll_run(&app, number, cx)).await });
     }
 
-    /// A handler does not yield: whoever waits behind it gets another runner, and the driver, which may
-    /// have been left to the thread that it holds up, is woken from here.
+    /// Called when a handler does not yield: the handlers behind it get another runner. The driver
+    /// is woken from here, since it may be queued on the blocked thread.
     pub(super) fn relieve(self: &Arc<Self>) {
         let is_replaced = {
             let mut work = self.work.lock();
-            // Else it is a handler with a task of its own.
+            // Otherwise the handler has a task of its own.
             let polls = std::mem::take(&mut work.polls);
             if polls {
                 work.runner += 1;
@@ -149,7 +150,7 @@ impl Link {
         self.wake.notify_one();
     }
 
-    /// The connection is closed: nothing more will be run.
+    /// Called when the connection is closed: nothing more is run.
     pub(super) fn end_runner(&self) {
         let mut work = self.work.lock();
         work.runner += 1;
@@ -159,7 +160,7 @@ impl Link {
         }
     }
 
-    /// Ready when the runner is not needed any more.
+    /// Ready when the runner is no longer needed.
     fn poll_run(
         self: &Arc<Self>,
         app: &Arc<dyn App>,
@@ -167,7 +168,7 @@ impl Link {
         cx: &mut TaskContext<'_>,
     ) -> Poll<()> {
         let mut ended = None;
-        // Whoever drives the link reads on when nothing waits to be run any more.
+        // The driver reads on when no handler waits any more, so it is woken if any has run.
         let mut any = false;
         for _ in 0..AT_ONCE {
             let next = {
@@ -209,8 +210,8 @@ impl Link {
         Poll::Pending
     }
 
-    /// Wakes the driver if there is something for it. Not before a handler was polled: the driver might
-    /// be left to the thread that the handler holds up.
+    /// Wakes the driver if there is something for it to do. This comes after a handler was polled,
+    /// because a driver that is woken before may be queued on the thread that the handler blocks.
     fn woken_later(&self, any: bool) {
         let deferred = self.deferred.swap(false, Ordering::SeqCst);
         if any || deferred {
@@ -218,7 +219,7 @@ impl Link {
         }
     }
 
-    /// Polls a handler for the first time. If it waits for something, it gets a task.
+    /// Polls a handler for the first time. If it is not ready, it gets a task.
     fn poll_first(self: &Arc<Self>, app: &Arc<dyn App>, context: Context) -> Option<Ended> {
         let key = context.key();
         let presence = Presence::new(context.clone());
@@ -229,7 +230,7 @@ impl Link {
                 presence: Some(presence),
             });
         }
-        // The task polls it again at once, so nothing that wakes this one is missed.
+        // The task polls it again at once, so no wake-up is missed.
         let mut nobody = TaskContext::from_waker(Waker::noop());
         let (handler, first) = watchdog::polled(self, || {
             let mut handler = Handler::new(app, context);
@@ -284,7 +285,7 @@ impl Link {
         !self.work.lock().waiting.is_empty()
     }
 
-    /// Leaves it to the driver, or sees to it itself if there is none.
+    /// Passes the end of a handler to the driver, or handles it here if there is no driver.
     pub(super) fn handler_ended(&self, ended: Ended) {
         let mut work = self.work.lock();
         if work.abandoned {
@@ -304,7 +305,7 @@ impl Link {
         }
     }
 
-    /// What became of handlers since the last turn.
+    /// The handlers that have ended since the last turn.
     pub(super) fn take_ended(&self) -> Vec<Ended> {
         match self.has_ended.swap(false, Ordering::Acquire) {
             true => std::mem::take(&mut self.work.lock().ended),
@@ -313,7 +314,7 @@ impl Link {
     }
 }
 
-/// A handler behind a fence that its panics do not pass (**panic-fence**). Gives `None` if it panicked.
+/// A handler whose panics are caught (**panic-fence**). Its output is `None` if it panicked.
 struct Handler {
     future: Option<BoxFuture<Answer>>,
     context: Context,
@@ -344,7 +345,7 @@ impl Future for Handler {
                 None
             }
         };
-        // What it holds is released before its caller hears of it; and that may panic, too.
+        // The handler's values are dropped before the caller gets the answer; that may panic, too.
         let future = this.future.take();
         match catch_unwind(AssertUnwindSafe(|| drop(future))) {
             Ok(()) => Poll::Ready(answer),

@@ -1,9 +1,9 @@
-//! What the peers of a server take from it, and how much each of them may (**bounded**).
+//! How the limits of a server are shared among its peers (**bounded**).
 //!
-//! Each [`Pool`] has a limit. A peer may hold no more of a pool than it leaves to the others: one
-//! alone can have half of it, the next one half of what is left. So it takes many of them to use up a
-//! pool, and nobody has to know in advance how many there will be. (Switches share their buffers
-//! between queues like this: it is known as *dynamic thresholds*.)
+//! Each [`Pool`] has a limit. A peer may hold no more of a pool than it leaves to the others: a
+//! single peer can have half of it, the next one half of the rest. So many peers are needed to use
+//! up a pool, and their number need not be known in advance. (Network switches share their buffers
+//! between queues like this; it is known as *dynamic thresholds*.)
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,20 +12,20 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// The beginning of whatever is weighed in bytes is free: so that small things pass, however large
-/// the others are.
+/// The first bytes of everything that is counted in bytes are free, so that small
+/// messages pass under any load.
 pub(crate) const FREE: usize = 8 << 10;
 
-/// What is shared.
+/// A limited resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pool {
-    /// Bytes that peers make a server keep.
+    /// Bytes that peers cause a server to keep.
     Bytes,
-    /// Handlers that run.
+    /// Running handlers.
     Handlers,
-    /// Listens that are open; they do not count as handlers.
+    /// Open subscriptions, which do not count as handlers.
     Listens,
-    /// Threads of blocking handlers, which nobody can stop.
+    /// Threads of blocking handlers, which cannot be stopped.
     Blocking,
     /// Legacy sessions and event streams.
     Sessions,
@@ -41,21 +41,21 @@ const POOLS: usize = 7;
 pub(crate) struct Pools {
     limits: [usize; POOLS],
     used: [AtomicUsize; POOLS],
-    /// Who waits for bytes to be given back.
+    /// Notifies tasks that wait for bytes to be released.
     freed: Notify,
     waiting: AtomicUsize,
 }
 
-/// Somebody who takes from them.
+/// A client, or a link, that uses the pools.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pools: Arc<Pools>,
     held: [AtomicUsize; POOLS],
-    /// Nobody else takes from these pools, so nothing has to be left.
+    /// The only user of these pools, which may take all of them.
     alone: bool,
 }
 
-/// What a peer holds of a pool, given back when it is dropped.
+/// A peer's part of a pool, which is released on drop.
 #[derive(Debug)]
 pub(crate) struct Permit {
     peer: Arc<Peer>,
@@ -91,13 +91,13 @@ impl Pools {
         self.used[pool as usize].load(ORDER)
     }
 
-    /// One who shares them with others.
+    /// A peer that shares the pools with others.
     #[cfg(any(test, all(feature = "http", feature = "server")))]
     pub(crate) fn peer(self: &Arc<Self>) -> Arc<Peer> {
         self.taker(false)
     }
 
-    /// One who has them to itself.
+    /// A peer that has the pools to itself.
     pub(crate) fn only_peer(self: &Arc<Self>) -> Arc<Peer> {
         self.taker(true)
     }
@@ -112,7 +112,7 @@ impl Pools {
 }
 
 impl Peer {
-    /// Nothing of a pool yet.
+    /// A permit for nothing yet.
     pub(crate) fn begin(self: &Arc<Self>, pool: Pool) -> Permit {
         Permit {
             peer: self.clone(),
@@ -121,24 +121,24 @@ impl Peer {
         }
     }
 
-    /// So much of a pool, if there is that much for this peer.
+    /// A permit for this amount, if the peer may have it.
     pub(crate) fn take(self: &Arc<Self>, pool: Pool, amount: usize) -> Option<Permit> {
         let mut permit = self.begin(pool);
         permit.more(amount).then_some(permit)
     }
 
-    /// How much there is of a pool, for all.
+    /// The limit of a pool.
     pub(crate) fn limit(&self, pool: Pool) -> usize {
         self.pools.limit(pool)
     }
 
-    /// Whether there is that much of a pool for this peer.
+    /// Whether the peer may take this amount of a pool.
     pub(crate) fn could_take(&self, pool: Pool, amount: usize) -> bool {
         let used = self.pools.used(pool);
         self.sum_if_allowed(pool, used, amount).is_some()
     }
 
-    /// How much of a pool there is for this peer.
+    /// How much of a pool the peer may still take.
     pub(crate) fn room(&self, pool: Pool) -> usize {
         let left = self.pools.limit(pool).saturating_sub(self.pools.used(pool));
         match self.alone {
@@ -150,21 +150,21 @@ impl Peer {
         }
     }
 
-    /// Whether this peer, which finds nothing left, may have what another gives back: only if it has
-    /// nothing itself.
+    /// Whether the peer, for which nothing is left, may have what another peer releases:
+    /// only if it holds nothing itself.
     #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn could_take_from_others(&self, pool: Pool) -> bool {
         self.alone || self.held[pool as usize].load(ORDER) == 0
     }
 
-    /// Whether it could take one if it gave one back.
+    /// Whether the peer could take one if it released one of its own.
     #[cfg(all(feature = "http", feature = "server"))]
     pub(crate) fn could_take_for_its_own(&self, pool: Pool) -> bool {
         let left = self.pools.limit(pool).saturating_sub(self.pools.used(pool));
         self.alone || self.held[pool as usize].load(ORDER) <= left.saturating_add(1)
     }
 
-    /// What is used of a pool after this peer has taken so much more, if it may.
+    /// The total use of a pool after the peer has taken this amount, if it may.
     fn sum_if_allowed(&self, pool: Pool, used: usize, amount: usize) -> Option<usize> {
         if amount == 0 {
             return Some(used);
@@ -172,22 +172,23 @@ impl Peer {
         let sum = used.checked_add(amount)?;
         let left = self.pools.limit(pool).checked_sub(sum)?;
         let held = self.held[pool as usize].load(ORDER).checked_add(amount)?;
-        // Of an odd number it may have the larger half, and so the only one of one.
+        // Rounded up: a peer may have the larger half, and so the only one of a pool of one.
         (self.alone || held <= left.saturating_add(1)).then_some(sum)
     }
 
-    /// Whoever waits for bytes keeps this, and is told of those that are given back.
+    /// Registers a task that waits for bytes to be released.
     pub(crate) fn wait_for_bytes(&self) -> WaitsForBytes<'_> {
         self.pools.waiting.fetch_add(1, Ordering::SeqCst);
         WaitsForBytes(&self.pools)
     }
 }
 
-/// Somebody who waits for bytes to be given back, by whomever.
+/// A task that waits for bytes to be released by any peer.
 pub(crate) struct WaitsForBytes<'a>(&'a Pools);
 
 impl WaitsForBytes<'_> {
-    /// Ready when bytes were given back after this was called, polled or not.
+    /// Ready when bytes were released after this was called, whether it was polled
+    /// in between or not.
     pub(crate) fn freed(&self) -> Notified<'_> {
         self.0.freed.notified()
     }
@@ -200,7 +201,7 @@ impl Drop for WaitsForBytes<'_> {
 }
 
 impl Permit {
-    /// Takes more, if there is that much left for this peer.
+    /// Takes more, if the peer may have it.
     pub(crate) fn more(&mut self, amount: usize) -> bool {
         let (peer, pool) = (&self.peer, self.pool);
         let allowed = |used| peer.sum_if_allowed(pool, used, amount);
@@ -212,8 +213,8 @@ impl Permit {
         taken
     }
 
-    /// Takes or gives back the difference between two sizes of something that is kept, beyond its
-    /// free beginning; false, and nothing, if there is not that much left.
+    /// Adjusts the permit to a new size of something, without its free part. Returns false, and
+    /// changes nothing, if the peer may not have that much.
     pub(crate) fn resize(&mut self, from: usize, to: usize) -> bool {
         let (from, to) = (from.saturating_sub(FREE), to.saturating_sub(FREE));
         if to > from {
@@ -223,7 +224,7 @@ impl Permit {
         true
     }
 
-    /// Holds what something weighs that is there already, whether there was room for it or not.
+    /// Counts something that exists already, whether there is room for it or not.
     pub(crate) fn weigh(&mut self, bytes: usize) {
         let weight = bytes.saturating_sub(FREE);
         match weight.checked_sub(self.amount) {
@@ -235,8 +236,8 @@ impl Permit {
         }
     }
 
-    /// The same bytes, which are weighed for as long as any part of them is kept: whoever holds a
-    /// slice of a message holds all of it.
+    /// Ties the permit to the bytes: it is held until every slice of them is dropped, since a slice
+    /// keeps the whole message in memory.
     pub(crate) fn attach(self, bytes: Bytes) -> Bytes {
         match self.amount {
             0 => bytes,
@@ -272,8 +273,8 @@ impl Drop for Permit {
     }
 }
 
-/// Whoever waits says so first and looks then, and whoever gives back does that first and looks
-/// then: one of them sees the other only if all of it happens in one order.
+/// A waiting task registers first and checks then, and a release changes first and checks then.
+/// Only in a total order does at least one of them see the other.
 const ORDER: Ordering = Ordering::SeqCst;
 
 struct Weighed {
@@ -338,7 +339,7 @@ mod tests {
         assert!(peer.could_take(Pool::Bytes, 100));
     }
 
-    /// Takes one by one until there is no more.
+    /// Takes one at a time until no more is allowed.
     fn take_all(peer: &Arc<Peer>) -> Vec<Permit> {
         std::iter::from_fn(|| peer.take(Pool::Sessions, 1)).collect()
     }

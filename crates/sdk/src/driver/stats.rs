@@ -1,11 +1,11 @@
-//! How handlers are stopped, and how long that takes.
+//! Statistics of stopped handlers.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use belay_protocol::engine::StopCause;
 
-/// Why handlers were told to stop, by name.
+/// The names of the causes for which handlers are stopped.
 pub(crate) const CAUSES: [&str; 6] = [
     "cancelled",
     "disconnected",
@@ -18,15 +18,15 @@ pub(crate) const CAUSES: [&str; 6] = [
 /// The bounds of the buckets, in milliseconds.
 pub(crate) const BUCKETS: [u64; 6] = [1, 10, 100, 1000, 2000, 5000];
 
-/// Counts over the life of a server.
+/// Counters over the life of a server.
 #[derive(Default, Debug)]
 pub(crate) struct Stats {
     stops: [AtomicU64; CAUSES.len()],
-    /// How long handlers took to be gone once they were told to, by bucket; and those that took
-    /// longer than all.
+    /// How long handlers took to end once they were told to, by bucket; the last
+    /// bucket is for longer times.
     took: [AtomicU64; BUCKETS.len() + 1],
     took_in_all: AtomicU64,
-    /// Handlers that were dropped and are still there: they block, or never yield.
+    /// Handlers that were aborted and still exist: they block, or never yield.
     overrun: AtomicUsize,
     /// All handlers that exist.
     handlers: AtomicUsize,
@@ -41,13 +41,13 @@ impl Stats {
         self.handlers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How many handlers exist, on all connections.
+    /// The number of handlers that exist, on all connections.
     #[cfg(feature = "server")]
     pub(crate) fn handlers(&self) -> usize {
         self.handlers.load(Ordering::Relaxed)
     }
 
-    /// A handler is told to stop.
+    /// Counts a handler that is told to stop.
     pub(super) fn stopping(&self, cause: &StopCause) {
         let at = match cause {
             StopCause::Cancelled { .. } => 0,
@@ -55,13 +55,13 @@ impl Stats {
             StopCause::ResumeWindowPassed => 2,
             StopCause::Deadline => 4,
             StopCause::Shutdown => 5,
-            // Whatever else there may come to be, its caller is lost.
+            // Other causes mean that the caller is lost.
             _ => 3,
         };
         self.stops[at].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It is gone.
+    /// Records that a stopped handler is gone.
     pub(super) fn stopped(&self, after: Duration) {
         let millis = BUCKETS.map(Duration::from_millis);
         let bucket = millis.iter().position(|bound| after <= *bound);
@@ -77,12 +77,12 @@ impl Stats {
         };
     }
 
-    /// How often handlers were told to stop, in the order of [`CAUSES`].
+    /// How many handlers were told to stop, in the order of [`CAUSES`].
     pub(crate) fn stops(&self) -> [u64; CAUSES.len()] {
         std::array::from_fn(|at| self.stops[at].load(Ordering::Relaxed))
     }
 
-    /// How many took how long, in the order of [`BUCKETS`], then the rest; and how long in all.
+    /// The counts in the order of [`BUCKETS`], then the count of longer times, and the total time.
     pub(crate) fn took(&self) -> ([u64; BUCKETS.len() + 1], Duration) {
         let took = std::array::from_fn(|at| self.took[at].load(Ordering::Relaxed));
         let in_all = Duration::from_micros(self.took_in_all.load(Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! The token of a handler: fires once, and knows why.
+//! The stop token of a handler, with the cause.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Fires when a handler should stop.
 ///
-/// Most handlers never ask for a token and are never stopped, so it is made when it is needed.
+/// The cancellation token is created on first use, because most handlers never take one.
 #[derive(Debug, Default)]
 pub(crate) struct StopToken {
-    /// Set before the token fires, so that whoever finds it fired finds out why.
+    /// Set before the token is cancelled, so that a cancelled token always has a cause.
     cause: OnceLock<StopCause>,
     fires: OnceLock<CancellationToken>,
 }
@@ -19,8 +19,8 @@ pub(crate) struct StopToken {
 impl StopToken {
     pub(crate) fn fire(&self, cause: StopCause) {
         let _ = self.cause.set(cause);
-        // Whoever makes the token at the same moment finds the cause, or we find the token: both say
-        // first and look then, and the fence keeps it so.
+        // `token` creates first and checks then, and this sets first and checks then. The fence
+        // ensures that at least one of the two sees the other.
         fence(Ordering::SeqCst);
         if let Some(fires) = self.fires.get() {
             fires.cancel();

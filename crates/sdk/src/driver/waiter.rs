@@ -1,5 +1,5 @@
-//! Who waits for a call: shared by the caller's future and by the engine, which keeps it in its own
-//! table until the call has ended.
+//! The caller's end of a call, shared by the caller's future and by the engine, which keeps it in
+//! its table until the call has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,27 +14,27 @@ use belay_protocol::types::ProgressParams;
 use super::fenced;
 use crate::sync::Mutex;
 
-/// What is told how far a call has come.
+/// A callback for the progress of a call.
 pub(crate) type OnProgress = Box<dyn FnMut(ProgressParams) + Send>;
 
-/// What is told whatever else is said about a call.
+/// A callback for all other notifications about a call.
 pub(crate) type OnNotice = Arc<dyn Fn(Notification) + Send + Sync>;
 
-/// Who is told what, while a call is under way.
+/// The callbacks of a call, and its headers.
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) progress: Option<OnProgress>,
     pub(crate) notice: Option<OnNotice>,
-    /// What its POST says in headers of its arguments.
+    /// The headers that repeat its arguments.
     #[cfg(all(feature = "http", feature = "client"))]
     pub(crate) param_headers: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
-/// What the headers of a POST say of the call that it carries, so that nobody reads its frame for that.
+/// What the headers of a POST need to know of its call, so that the frame need not be parsed.
 #[cfg(all(feature = "http", feature = "client"))]
 pub(crate) struct Posted {
     pub(crate) method: Text,
-    /// What it is about, as the header of its name says it.
+    /// The value of the `Mcp-Name` header.
     pub(crate) name: Option<http::HeaderValue>,
     pub(crate) param_headers: Vec<(http::HeaderName, http::HeaderValue)>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Waiter {
     notice: Option<OnNotice>,
     #[cfg(all(feature = "http", feature = "client"))]
     posted: Option<Posted>,
-    /// The caller's future was dropped: nobody wants to know any more.
+    /// The caller's future was dropped, so that nothing is reported any more.
     given_up: AtomicBool,
 }
 
@@ -57,7 +57,7 @@ enum End {
 }
 
 impl Waiter {
-    /// For a call that is posted, if `is_posted`.
+    /// The end of a call, which is sent as a POST if `is_posted`.
     #[cfg_attr(
         not(all(feature = "http", feature = "client")),
         expect(unused_variables, reason = "nothing is posted")
@@ -80,7 +80,7 @@ impl Waiter {
         })
     }
 
-    /// The end of the call. Ready once.
+    /// The outcome of the call. Ready once.
     pub(crate) fn poll_end(&self, cx: &mut Context<'_>) -> Poll<Outcome> {
         let mut end = self.end.lock();
         match &mut *end {
@@ -96,21 +96,21 @@ impl Waiter {
         Poll::Pending
     }
 
-    /// The call has ended.
+    /// Sets the outcome, and wakes the caller.
     pub(super) fn ended(&self, outcome: Outcome) {
         let before = std::mem::replace(&mut *self.end.lock(), End::Ended(outcome));
         if let End::Waiting(Some(waker)) = before {
             waker.wake();
         }
-        // There is nothing more to tell. Whoever waits for the callback to be gone need not look at the
-        // call for that.
+        // The progress callback is dropped now, because the call's future may be
+        // kept and never polled again.
         if self.wants_progress {
             let callback = self.progress.lock().take();
             fenced("on_progress", || drop(callback));
         }
     }
 
-    /// Nobody looks at the call any more: not even its progress is told.
+    /// Called when the caller's future is dropped: progress is no longer reported.
     pub(crate) fn give_up(&self) {
         self.given_up.store(true, Ordering::SeqCst);
     }
@@ -119,8 +119,8 @@ impl Waiter {
         self.wants_progress
     }
 
-    /// The callback runs outside of all locks, and behind a fence: it is not ours. One that panics is
-    /// not called again.
+    /// Calls the progress callback, outside of all locks and with its panics caught, because it is
+    /// user code. A callback that has panicked is not called again.
     pub(super) fn tell_progress(&self, params: ProgressParams) {
         let Some(mut callback) = self.progress.lock().take() else {
             return;
@@ -140,7 +140,7 @@ impl Waiter {
         self.posted.as_ref()
     }
 
-    /// What is told whatever else is said about the call, if something is.
+    /// The callback for other notifications, if there is one.
     pub(super) fn notice(&self) -> Option<&OnNotice> {
         self.notice.as_ref()
     }

@@ -1,10 +1,10 @@
-//! Notices handlers that do not yield.
+//! Detects handlers that do not yield.
 //!
-//! A task that computes for long holds up its worker thread, and tokio may leave all that the thread
-//! was about to do to it: to look after sockets, to run the task that was woken last. Nobody else can
-//! take that over, unless another worker wakes up. So there is a thread beside the runtime: while
-//! handlers are being polled it looks every few milliseconds whether one of them still is, and if so,
-//! has somebody else go on.
+//! A task that computes for long blocks its worker thread, and with it other work that tokio has
+//! queued on the thread: polling sockets, or running the task that was woken last. No other worker
+//! takes that over, unless it wakes up for another reason. So a thread beside the runtime checks
+//! every few milliseconds, while handlers are being polled, whether one of them still is. If so,
+//! it has another worker go on.
 //!
 //! ```text
 //!   handler is polled ─── yields ───► nothing happens
@@ -13,7 +13,8 @@
 //!                                    handlers that wait for the same runner get another one
 //! ```
 //!
-//! On a runtime with one thread nobody can help: a handler that does not yield holds up everything.
+//! On a runtime with a single thread this cannot help: a handler that does not
+//! yield blocks everything.
 
 use std::cell::{Cell, OnceCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -26,20 +27,20 @@ use tokio::runtime::Handle;
 use super::Link;
 use crate::sync::Mutex;
 
-/// A handler that is polled for longer holds others up.
+/// A handler that is polled for longer blocks others.
 const TICK: Duration = Duration::from_millis(5);
 
-/// After so many looks at which nobody polled anything, it sleeps.
+/// The thread goes to sleep after this many checks without a handler being polled.
 const IDLE_TICKS: u32 = 200;
 
-/// What is polled on one thread.
+/// What is being polled on one thread.
 struct Slot {
     /// Odd while a handler is being polled. Only its own thread writes it.
     polls: AtomicU64,
-    /// Whose handler, and the same for a quick look.
+    /// The link of the handler, and its address for a quick comparison.
     link: Mutex<Weak<Link>>,
     address: AtomicUsize,
-    /// Where other workers are.
+    /// The runtime with the other workers.
     runtime: Option<Handle>,
 }
 
@@ -67,13 +68,13 @@ thread_local! {
     static POLLED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Whether a handler of this link is being polled on this thread. Whoever wakes the link's driver then
-/// had better wait until that is over: it might be left to this thread.
+/// Whether a handler of this link is being polled on this thread. The wake-up of the link's driver
+/// is then deferred until that is over, because the driver might be queued on this thread.
 pub(super) fn is_polled_here(link: &Link) -> bool {
     POLLED.get() == std::ptr::from_ref(link).addr()
 }
 
-/// Polls a handler of a link, watched.
+/// Polls a handler of a link under the watchdog.
 pub(super) fn polled<T>(link: &Arc<Link>, poll: impl FnOnce() -> T) -> T {
     SLOT.with(|slot| {
         let slot = slot.get_or_init(register);
@@ -83,7 +84,7 @@ pub(super) fn polled<T>(link: &Arc<Link>, poll: impl FnOnce() -> T) -> T {
     })
 }
 
-/// A handler is being polled, until this is dropped: even if something panics.
+/// Marks that a handler is being polled, until it is dropped; also when the handler panics.
 struct Polling<'a> {
     slot: &'a Slot,
     before: usize,
@@ -109,7 +110,7 @@ fn register() -> Arc<Slot> {
     slot
 }
 
-/// What the thread does.
+/// The watchdog's thread.
 fn watch() {
     let mut seen: Vec<(Weak<Slot>, u64)> = Vec::new();
     let mut idle = 0;
@@ -139,7 +140,8 @@ fn watch() {
         if idle == IDLE_TICKS {
             idle = 0;
             WATCHDOG.awake.store(false, Ordering::SeqCst);
-            // Whoever begins says so first and looks then, and so do we: one of us sees the other.
+            // A polling thread marks its slot first and checks `awake` then; here it is the
+            // reverse. So at least one of the two sees the other.
             let slots = seen.iter().filter_map(|(slot, _)| slot.upgrade());
             if slots.into_iter().any(|slot| slot.is_polling()) {
                 WATCHDOG.awake.store(true, Ordering::SeqCst);
@@ -149,10 +151,10 @@ fn watch() {
 }
 
 impl Slot {
-    /// A handler of this link is about to be polled.
+    /// Marks that a handler of this link is about to be polled.
     fn enter(&self, link: &Arc<Link>) -> usize {
         let address = Arc::as_ptr(link).addr();
-        // No other link can have the same address while this one is known here.
+        // No other link can have the same address while the slot refers to this one.
         if self.address.load(Ordering::Relaxed) != address {
             *self.link.lock() = Arc::downgrade(link);
             self.address.store(address, Ordering::Relaxed);
@@ -177,13 +179,13 @@ impl Slot {
         self.polls.load(Ordering::SeqCst) % 2 == 1
     }
 
-    /// Has somebody else go on.
+    /// Has another worker go on with the link.
     fn relieve(&self) {
         let Some(link) = self.link.lock().upgrade() else {
             return;
         };
         match &self.runtime {
-            // What is spawned from outside wakes a worker that sleeps.
+            // A task that is spawned from outside wakes a sleeping worker.
             Some(runtime) => drop(runtime.spawn(async move { link.relieve() })),
             None => link.relieve(),
         }

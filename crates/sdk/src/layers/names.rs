@@ -1,28 +1,28 @@
-//! What the fields of spans are called: OpenTelemetry's conventions for MCP, where they have a name.
+//! Field names of spans: OpenTelemetry's conventions for MCP where they define one.
 
-/// What is asked.
+/// The method name.
 pub const METHOD: &str = "mcp.method.name";
-/// The revision that it is asked in.
+/// The protocol version.
 pub const PROTOCOL_VERSION: &str = "mcp.protocol.version";
-/// What the request is called on the wire.
+/// The request id on the wire.
 pub const REQUEST_ID: &str = "jsonrpc.request.id";
-/// Of which tool.
+/// The name of the tool that is called.
 pub const TOOL: &str = "gen_ai.tool.name";
-/// Of which prompt.
+/// The name of the prompt.
 pub const PROMPT: &str = "gen_ai.prompt.name";
-/// Of which resource.
+/// The URI of the resource.
 pub const RESOURCE: &str = "mcp.resource.uri";
-/// What went wrong: the code of an error, or `tool_error`.
+/// The kind of failure: an error code, `tool_error`, or how the request ended.
 pub const ERROR: &str = "error.type";
-/// The code of the error that was answered.
+/// The JSON-RPC error code of the answer.
 pub const STATUS: &str = "rpc.response.status_code";
-/// What the span is called: its method, and of which tool or prompt.
+/// The span's display name: the method, with the name of the tool or prompt.
 pub const NAME: &str = "otel.name";
-/// `ERROR` if something went wrong.
+/// `ERROR` if the request failed; not set otherwise.
 pub const OUTCOME: &str = "otel.status_code";
-/// Which side the span is on.
+/// The side of the span: `client` or `server`.
 pub const KIND: &str = "otel.kind";
-/// The span that the request was made in, on the other side.
+/// The caller's span, as a `traceparent`.
 pub const PARENT: &str = "traceparent";
-/// Belay's own: how the request ended.
+/// How the request ended. Belay's own, not a convention.
 pub const END: &str = "end";

@@ -1,4 +1,4 @@
-//! Hands the context of a trace on.
+//! Propagation of trace context to calls.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub struct Propagate {
 }
 
 impl Propagate {
-    /// With whatever tells the trace that there is now.
+    /// A layer that asks `current` for the trace context of each call.
     pub fn new(current: impl Fn() -> Option<TraceContext> + Send + Sync + 'static) -> Self {
         Self {
             current: Box::new(current),

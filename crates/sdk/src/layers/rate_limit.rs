@@ -1,4 +1,4 @@
-//! So many calls of a tool in a while, and no more.
+//! Rate limits for the calls of tools.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::Context;
 use crate::layers::{LayerFuture, Next, ServerLayer};
 use crate::sync::Mutex;
 
-/// Lets only so many calls of each tool begin in a while. One more is refused at once, with the
-/// documented code of an overload (-31001) and, in its data, `retryAfterMs`.
+/// Limits the rate of calls to each tool. A call above the limit is refused at once, with the
+/// documented code for overload (-31001) and `retryAfterMs` in its data.
 ///
-/// Tools are told apart by their names, up to a thousand of them.
+/// Tools are told apart by name, up to a thousand of them; further names share a bucket.
 ///
-/// It works like a bucket: it holds a number of calls, is full at first, and fills steadily.
+/// It is a token bucket: it starts full, each call takes one token, and it refills steadily.
 ///
 /// ```
 /// use belay::Server;
@@ -38,7 +38,7 @@ pub struct RateLimit {
     buckets: Mutex<HashMap<String, Bucket>>,
 }
 
-/// So many tools have a bucket of their own.
+/// The most tools with a bucket of their own.
 const NAMES: usize = 1000;
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ struct Bucket {
 }
 
 impl RateLimit {
-    /// So many calls of each tool in such a span.
+    /// Allows this many calls of each tool within `span`.
     pub fn new(calls: u32, span: Duration) -> Self {
         Self {
             rate: Rate { calls, span },
@@ -64,23 +64,23 @@ impl RateLimit {
         }
     }
 
-    /// A rate of its own for one tool.
+    /// Sets a rate for one tool.
     pub fn tool(mut self, name: impl Into<String>, calls: u32, span: Duration) -> Self {
         self.tools.insert(name.into(), Rate { calls, span });
         self
     }
 
-    /// A rate for all requests of another method. Without this there is none.
+    /// Sets a rate for all requests of another method. By default other methods are not limited.
     pub fn method(mut self, method: impl Into<String>, calls: u32, span: Duration) -> Self {
         self.methods.insert(method.into(), Rate { calls, span });
         self
     }
 
-    /// Takes one call from a bucket; tells how long to wait if there is none.
+    /// Takes a token from a bucket. If there is none, the error is the time until the next.
     fn take(&self, name: &str, rate: &Rate) -> Result<(), Option<Duration>> {
         let now = Instant::now();
         let mut buckets = self.buckets.lock();
-        // A peer can make names up. Those that are too many share a bucket.
+        // A client can invent names, so those beyond the limit share a bucket.
         let name = match buckets.len() < NAMES || buckets.contains_key(name) {
             true => name,
             false => "",
@@ -109,7 +109,7 @@ impl Rate {
         bucket.at = now;
     }
 
-    /// `None` is never.
+    /// The time until the next token; `None` if there will be none.
     fn until_one(self, bucket: &Bucket) -> Option<Duration> {
         let missing = (1.0 - bucket.left) / f64::from(self.calls);
         let wait = self.span.as_secs_f64() * missing;
@@ -125,7 +125,8 @@ impl ServerLayer for RateLimit {
     ) -> LayerFuture<'a, Result<RawJson, ErrorObject>> {
         let (what, taken) = match cx.method() {
             CallTool::METHOD => {
-                // The same look as that of whoever calls the tool. A call of nothing is one, too.
+                // Read as the dispatch reads it, so that both see the same name. A
+                // missing name counts, too.
                 let name = cx.params().and_then(|params| params.field("name"));
                 let name = name.as_ref().and_then(RawJson::as_text).unwrap_or_default();
                 let rate = self.tools.get(&*name).unwrap_or(&self.rate);

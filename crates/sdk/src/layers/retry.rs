@@ -1,4 +1,4 @@
-//! Makes a call again, if that can do no harm.
+//! Retries of calls, where a repetition is harmless.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,17 +12,18 @@ use crate::layers::{CallRequest, ClientLayer, LayerFuture, NextCall};
 use crate::sync::Mutex;
 use crate::{Error, ErrorKind};
 
-/// Makes a call again that was lost, or refused because the server was overloaded, if that can do no
-/// harm (**retry-is-explicit**):
+/// Retries a call that was lost, or refused because of overload, where a repetition is
+/// harmless (**retry-is-explicit**):
 ///
 /// - nothing of it was sent, or the server says that it did not begin it (-31001, -31002); or
-/// - it only reads: a list, or a tool whose hints say that it is read-only or idempotent. The layer
-///   learns those from the lists of tools that pass by; a tool it has not seen is neither.
+/// - the method is a list or a ping, or the tool's hints say that it is read-only or
+///   idempotent. The layer learns the hints from the lists of tools that pass through it; a
+///   tool that it has not seen is not retried.
 ///
-/// A call that somebody cancelled, or whose deadline has passed, is not made again. All attempts
+/// A call that was cancelled, or whose deadline has passed, is not retried. All attempts
 /// share the call's total deadline.
 ///
-/// On its own it helps with overload; for a server that dies it needs a client that is supervised.
+/// On its own it helps with overload. For a server that dies, the client must also be supervised.
 ///
 /// ```
 /// use belay::Client;
@@ -36,15 +37,15 @@ pub struct Retry {
     times: u32,
     first_delay: Duration,
     longest_delay: Duration,
-    /// The tools that can be called again.
+    /// Whether each known tool can be repeated harmlessly.
     harmless: Mutex<HashMap<String, bool>>,
 }
 
-/// So many tools are remembered.
+/// The most tools that are remembered.
 const NAMES: usize = 10_000;
 
 impl Retry {
-    /// Makes a call again so many times, after 100 ms, 200 ms and so on up to 5 s.
+    /// Retries up to this many times, with a backoff of 100 ms that doubles up to 5 s.
     pub fn new(times: u32) -> Self {
         Self {
             times,
@@ -54,8 +55,8 @@ impl Retry {
         }
     }
 
-    /// How long to wait before each time: `first`, and twice as long each time, up to `longest`. A server
-    /// can ask for more than that, up to `longest`.
+    /// Sets the backoff: `first` before the first retry, doubled each time, up to `longest`. A
+    /// server can ask for a longer delay, up to `longest`.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.first_delay = first;
         self.longest_delay = longest;
@@ -84,14 +85,14 @@ impl Retry {
         }
     }
 
-    /// Looks at a list of tools that passes by.
+    /// Learns the hints from a list of tools.
     fn learn(&self, result: &RawJson) {
         let Ok(page) = result.decode::<ListToolsResult>() else {
             return;
         };
         let mut harmless = self.harmless.lock();
         for tool in page.tools {
-            // A server can make names up. Those that are too many are taken for harmful.
+            // A server can invent names, so tools beyond the limit are not retried.
             if harmless.len() >= NAMES && !harmless.contains_key(&tool.name) {
                 continue;
             }
@@ -101,7 +102,7 @@ impl Retry {
     }
 }
 
-/// How long the server wants us to wait, if it says so.
+/// The delay that the server asks for, or zero.
 fn asked_to_wait(error: &Error) -> Duration {
     let data = error.refusal().and_then(|refusal| refusal.data.as_ref());
     let millis = data.and_then(|data| data.field("retryAfterMs"));
@@ -133,7 +134,7 @@ impl ClientLayer for Retry {
                         return Err(error);
                     }
                     Err(error) => {
-                        // A server that wants too much patience does not get it.
+                        // The server's delay is capped, so that it cannot stall the call.
                         let asked = asked_to_wait(&error).min(self.longest_delay);
                         let wait = delay.max(asked);
                         tracing::debug!(%error, method = %request.method, "again in {wait:?}");

@@ -6,12 +6,13 @@ use tracing::{Instrument, Span};
 
 use super::names;
 
-/// A `tracing` span around each request, on either side, called `mcp` (and for OpenTelemetry by its
-/// method and subject, as in `tools/call add`). The field `end` says how it ended, whatever ended it: a handler that was dropped because its caller is gone leaves a
-/// span that says so.
+/// A `tracing` span around each request, on either side. It is called `mcp`, and has an
+/// OpenTelemetry name of method and subject, as in `tools/call add`. The field `end`
+/// records how the request ended in every case: also a handler that is dropped because its
+/// caller has gone records its end.
 ///
-/// The names of the fields are in [`names`]: those of OpenTelemetry's conventions for MCP, where they
-/// have one.
+/// The field names are in [`names`]: those of OpenTelemetry's conventions for MCP,
+/// where they define one.
 ///
 /// ```
 /// use belay::{Client, Server};
@@ -23,7 +24,7 @@ use super::names;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trace;
 
-/// The span of a request, with the fields that both sides have.
+/// The span of a request, with the fields of both sides.
 macro_rules! request_span {
     ($kind:literal, $method:expr) => {
         tracing::info_span!(
@@ -45,7 +46,7 @@ macro_rules! request_span {
     };
 }
 
-/// Records the end of a request, even if nobody is left to see it.
+/// Records the end of a request, also if its future is dropped.
 struct Ending<F: Fn() -> String> {
     span: Span,
     dropped: F,
@@ -76,7 +77,7 @@ impl<F: Fn() -> String> Drop for Ending<F> {
     }
 }
 
-/// Records what it is about. There are too many URIs to call spans by them.
+/// Records the subject of the request. URIs are too many to be part of a span's name.
 fn record_subject(span: &Span, method: &str, params: Option<&RawJson>) {
     let subject = match method {
         CallTool::METHOD => Some((names::TOOL, "name")),
@@ -97,19 +98,19 @@ fn record_subject(span: &Span, method: &str, params: Option<&RawJson>) {
     };
 }
 
-/// Records what went wrong.
+/// Records a failure.
 fn record_error(span: &Span, what: &str) {
     span.record(names::ERROR, what);
     span.record(names::OUTCOME, "ERROR");
 }
 
-/// Records a refusal.
+/// Records an error answer with its code.
 fn record_code(span: &Span, code: i64) {
     record_error(span, &code.to_string());
     span.record(names::STATUS, tracing::field::display(code));
 }
 
-/// Records what was answered, and says what kind of end that is.
+/// Records a result, and returns how the request ended.
 fn record_answer(span: &Span, method: &str, result: &RawJson) -> &'static str {
     let [failed, kind] = result.fields(["isError", "resultType"]);
     if method == CallTool::METHOD && failed.is_some_and(|failed| failed.as_str() == "true") {
@@ -153,7 +154,7 @@ mod server {
                 });
                 let answer = next.run().await;
                 match &answer {
-                    // It was stopped, and has cleaned up. Nobody gets to see its answer.
+                    // It was stopped and has cleaned up; its answer is discarded.
                     _ if cx.stop_cause().is_some() => drop(ending),
                     Ok(result) => ending.record(record_answer(&span, cx.method(), result)),
                     Err(error) => {

@@ -22,7 +22,7 @@ use super::layer::{Next, ServerLayer};
 use super::offers::{Caching, Prompt, Prompts, Resource, ResourceTemplate, Resources, Tool, Tools};
 use super::{ServerConnection, Service};
 
-/// What a server offers.
+/// An MCP server: its tools, resources and prompts, and how it serves connections.
 ///
 /// ```
 /// use belay::{Context, Server, Tool};
@@ -54,7 +54,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that offers nothing yet.
+    /// A server without features. The name and the version introduce it to clients.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         let info = Implementation::new(name, version);
         let defaults = Config::server(info.clone(), ServerCapabilities::new(), Wire::Pipe);
@@ -80,65 +80,65 @@ impl Server {
         }
     }
 
-    /// Tells the model how to make good use of it.
+    /// Sets instructions for the model on how to use this server.
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// Offers a tool. One of the same name is replaced.
+    /// Adds a tool, or replaces the one with the same name.
     pub fn tool(self, tool: Tool) -> Self {
         self.tools.add(tool);
         self
     }
 
-    /// Offers a resource. One of the same URI is replaced.
+    /// Adds a resource, or replaces the one with the same URI.
     pub fn resource(self, resource: Resource) -> Self {
         self.resources.add(resource);
         self
     }
 
-    /// Offers resources by a pattern. One of the same pattern is replaced.
+    /// Adds a resource template, or replaces the one with the same pattern.
     pub fn resource_template(self, template: ResourceTemplate) -> Self {
         self.resources.add_template(template);
         self
     }
 
-    /// Offers a prompt. One of the same name is replaced.
+    /// Adds a prompt, or replaces the one with the same name.
     pub fn prompt(self, prompt: Prompt) -> Self {
         self.prompts.add(prompt);
         self
     }
 
-    /// Its name, for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.info.title = Some(title.into());
         self
     }
 
-    /// What it is for.
+    /// Sets a description of the server.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.info.description = Some(description.into());
         self
     }
 
-    /// What it looks like.
+    /// Adds an icon.
     pub fn icon(mut self, icon: Icon) -> Self {
         self.info.icons.get_or_insert_default().push(icon);
         self
     }
 
-    /// Where to read more of it.
+    /// Sets the URL of a website about the server.
     pub fn website(mut self, url: impl Into<String>) -> Self {
         self.info.website_url = Some(url.into());
         self
     }
 
-    /// Says that it speaks an extension of the protocol, by the extension's identifier.
+    /// Declares an extension of the protocol by its identifier.
     ///
     /// # Panics
     ///
-    /// If the identifier is none: it has a prefix, as in `com.example/receipts`.
+    /// If the identifier is invalid. A valid one has a prefix, as in `com.example/receipts`.
     #[track_caller]
     pub fn extension(mut self, identifier: impl Into<String>, settings: Extra) -> Self {
         let identifier = crate::extension(identifier.into());
@@ -146,28 +146,29 @@ impl Server {
         self
     }
 
-    /// How many entries a page of a list has. By default a list has one page.
+    /// Sets the number of entries in a page of a list. By default a list has a single page.
     pub fn page_size(mut self, entries: usize) -> Self {
         self.page_size = Some(entries);
         self
     }
 
-    /// Changes for how long results may be kept by clients that do.
+    /// Changes the cache hints in results.
     pub fn caching(mut self, change: impl FnOnce(&mut Caching)) -> Self {
         change(&mut self.caching);
         self
     }
 
     #[cfg(feature = "sealed")]
-    /// Changes how the state of rounds is sealed.
+    /// Changes how the state of a multi round-trip request is encrypted.
     pub fn request_state(mut self, change: impl FnOnce(&mut RequestState)) -> Self {
         change(&mut self.state);
         self
     }
 
-    /// Is told of what clients say by themselves: that their folders have changed, in the legacy era,
-    /// or what an extension has. Which client it was is not told. On a pipe it comes in order, on HTTP
-    /// as it arrives, and perhaps several at once. It must not take long: the client waits.
+    /// Registers a callback for notifications from clients: in the legacy era that the roots have
+    /// changed, or those of an extension. The callback does not learn which client sent it. On a
+    /// stream it is called in order; on HTTP as notifications arrive, and possibly concurrently. It
+    /// must not block, because the client waits for it.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -186,26 +187,26 @@ impl Server {
         self
     }
 
-    /// Puts something around every request. The first one is the outermost.
+    /// Adds a layer around every request. The first layer added is the outermost.
     pub fn layer(mut self, layer: impl ServerLayer) -> Self {
         self.layers.push(Arc::new(layer));
         self
     }
 
-    /// Changes how much is too much.
+    /// Changes the limits on message sizes and concurrency.
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.limits);
         self
     }
 
-    /// When requests to the client give up that do not say so themselves
+    /// Sets the default deadlines of requests to clients that set none of their own
     /// (**deadline-covers-all**).
     pub fn deadlines(mut self, deadlines: Deadlines) -> Self {
         self.deadlines = deadlines;
         self
     }
 
-    /// Changes how long things may take that are not calls: grace, drain and the like.
+    /// Changes the time spans of the server itself, such as grace and drain.
     pub fn timeouts(mut self, change: impl FnOnce(&mut Timeouts)) -> Self {
         change(&mut self.timeouts);
         self
@@ -221,37 +222,37 @@ impl Server {
         self.connections.clone()
     }
 
-    /// The tools, which can be changed while the server runs.
+    /// The registry of tools, which can be changed while the server runs. Declares the feature.
     pub fn tools(&self) -> Tools {
         self.tools.offer();
         self.tools.clone()
     }
 
-    /// The same for whoever only looks.
+    /// The registry of tools, without declaring the feature.
     #[cfg(feature = "http")]
     pub(crate) fn known_tools(&self) -> Tools {
         self.tools.clone()
     }
 
-    /// The resources, which can be changed while the server runs.
+    /// The registry of resources, which can be changed while the server runs. Declares the feature.
     pub fn resources(&self) -> Resources {
         self.resources.offer();
         self.resources.clone()
     }
 
-    /// The prompts, which can be changed while the server runs.
+    /// The registry of prompts, which can be changed while the server runs. Declares the feature.
     pub fn prompts(&self) -> Prompts {
         self.prompts.offer();
         self.prompts.clone()
     }
 
-    /// Serves one connection, on any pair of byte streams. Signals are left to the caller.
+    /// Serves one connection over any pair of byte streams. Signals are left to the caller.
     ///
-    /// The writer's poll methods must not block, nor call back into this connection: frames that
-    /// they did not take can still be withdrawn, so nothing else happens while they run.
+    /// The writer's poll methods must not block, nor call back into this connection: they run under
+    /// its lock, so that frames that are not written yet can still be withdrawn.
     ///
-    /// Must be called within a tokio runtime. The connection is served in the background; what is
-    /// given back waits for its end, and ends it when it is dropped.
+    /// Must be called within a tokio runtime. The connection is served in the background. The
+    /// returned future waits for its end, and ends the connection when it is dropped.
     pub fn serve<R, W>(&self, reader: R, writer: W) -> ServerConnection
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -260,7 +261,7 @@ impl Server {
         self.serve_watched(reader, writer, None)
     }
 
-    /// The same, where it can be known that whoever writes is gone before all was read.
+    /// Like `serve`, with a future that reports that the writing peer is gone before all was read.
     pub(crate) fn serve_watched<R, W>(
         &self,
         reader: R,
@@ -289,10 +290,10 @@ impl Server {
         ServerConnection { link, driver }
     }
 
-    /// What serves the requests of a link.
+    /// The handler of a link's requests.
     pub(crate) fn app(&self) -> Arc<dyn App> {
         let mut meta = Meta::default();
-        // Our own name is always valid JSON.
+        // The server's own name can always be encoded.
         let _ = meta.set(meta_key::SERVER_INFO, &self.info);
         let service = Service {
             signature: RawJson::encode(&meta).unwrap_or(RawJson::empty_object()),
@@ -315,12 +316,12 @@ impl Server {
         })
     }
 
-    /// Whether other processes can go on with rounds that began here.
+    /// Whether another process can continue a request whose earlier rounds ran here.
     pub(crate) fn shares_state(&self) -> bool {
         self.state.is_chosen()
     }
 
-    /// What it can do, as it tells clients.
+    /// The capabilities that are sent to clients.
     fn capabilities(&self) -> ServerCapabilities {
         let changing = || {
             let mut list = ListCapability::new();
@@ -353,7 +354,7 @@ impl Server {
         self.timeouts.resume_window
     }
 
-    /// What an engine is told.
+    /// The engine's configuration.
     pub(crate) fn config(&self, wire: Wire) -> Config {
         let capabilities = self.capabilities();
         let mut config = Config::server(self.info.clone(), capabilities.clone(), wire);
@@ -380,7 +381,7 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// Layers, and what is behind them.
+/// The layers, with the service inside them.
 struct Routes {
     service: Arc<Service>,
     layers: Arc<[Arc<dyn ServerLayer>]>,

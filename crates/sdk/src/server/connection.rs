@@ -1,4 +1,4 @@
-//! A connection that is being served.
+//! `Serving`: a connection that is being served.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::driver::Link;
 
-/// A connection that is being served. Wait for it to know why it ended.
+/// A connection that is being served. Awaiting it returns why the connection ended.
 ///
 /// # Cancel safety
 ///
@@ -23,24 +23,24 @@ pub struct ServerConnection {
 }
 
 impl ServerConnection {
-    /// Begins an orderly shutdown: running handlers may finish for a while, then they are stopped
-    /// (**orderly-close**). Called again, it ends that while.
+    /// Begins an orderly shutdown: running handlers may finish within the drain time, then they are
+    /// stopped (**orderly-close**). A second call ends the drain at once.
     pub fn shutdown(&self) {
         self.link.shutdown(Shutdown::Drain);
     }
 
-    /// Whether a handler was left behind because it never yields.
+    /// Whether a handler was abandoned because it never yields.
     #[cfg(all(feature = "stdio", unix))]
     pub(crate) fn is_stuck(&self) -> bool {
         self.link.is_stuck()
     }
 
-    /// How many requests began, and how each ended.
+    /// Counts of requests that began, and of how each ended.
     pub fn ledger(&self) -> Ledger {
         self.link.ledger()
     }
 
-    /// How many handlers exist: running, or being stopped.
+    /// The number of handlers that run or are being stopped.
     pub fn handlers(&self) -> usize {
         self.link.handlers()
     }

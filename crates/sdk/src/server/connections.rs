@@ -29,12 +29,12 @@ impl ServerStats {
         Self(connections.clone())
     }
 
-    /// How many requests began, and how each ended.
+    /// Counts of requests that began, and of how each ended.
     pub fn ledger(&self) -> Ledger {
         self.0.ledger()
     }
 
-    /// How many handlers exist: running, or being stopped.
+    /// The number of handlers that run or are being stopped.
     pub fn handlers(&self) -> usize {
         self.0.handlers()
     }
@@ -56,11 +56,11 @@ pub(crate) struct Connections {
 struct Inner {
     stats: Arc<Stats>,
     links: Mutex<Links>,
-    /// Requests on links that are not entered here, because they may be over at once.
+    /// Requests on links that are not registered here, because they may end at once.
     unentered: AtomicU64,
-    /// Everything is about to end. Set under the lock.
+    /// The server is shutting down. Set while `links` is locked.
     closing: AtomicBool,
-    /// Told when the last link is over.
+    /// Notified when the last link has ended.
     empty: Notify,
 }
 
@@ -72,9 +72,9 @@ struct Links {
 
 struct Open {
     link: Arc<Link>,
-    /// Where it is served.
+    /// The runtime that serves the link.
     runtime: Option<Handle>,
-    /// What its client wants, if it is a legacy one and somebody asked.
+    /// The settings of a legacy client. Created on first use.
     session: Option<Arc<LegacySession>>,
 }
 
@@ -95,27 +95,27 @@ impl Connections {
         self.inner.stats.handlers()
     }
 
-    /// All links that are open.
+    /// All open links.
     pub(super) fn open(&self) -> Vec<Arc<Link>> {
         let links = self.links();
         let open = links.open.values();
         open.map(|open| open.link.clone()).collect()
     }
 
-    /// What the client of an open link wants.
+    /// The settings of a legacy client on an open link.
     pub(super) fn legacy_session(&self, link: &Arc<Link>) -> Option<Arc<LegacySession>> {
         let mut links = self.links();
         let open = links.open.get_mut(&address(link))?;
         Some(open.session.get_or_insert_default().clone())
     }
 
-    /// Where an open link is served.
+    /// The runtime that serves an open link.
     pub(super) fn runtime(&self, link: &Arc<Link>) -> Option<Handle> {
         let links = self.links();
         links.open.get(&address(link))?.runtime.clone()
     }
 
-    /// Somebody listens to what is said on a link by itself.
+    /// A client has opened a stream for notifications: those that wait are sent.
     #[cfg(feature = "http")]
     pub(crate) fn is_heard(&self, link: &Arc<Link>) {
         let (session, runtime) = {
@@ -130,7 +130,7 @@ impl Connections {
         }
     }
 
-    /// How handlers were stopped, and how long that took.
+    /// Statistics of how handlers were stopped, and how long that took.
     pub(crate) fn stats(&self) -> Arc<Stats> {
         self.inner.stats.clone()
     }
@@ -139,12 +139,12 @@ impl Connections {
         self.inner.links.lock()
     }
 
-    /// A link begins. It is over when what is given back is dropped.
+    /// Registers a link until the returned guard is dropped.
     pub(crate) fn enter(&self, link: &Arc<Link>) -> Entry {
         self.enter_late(link, None)
     }
 
-    /// The same for one on which a request has begun.
+    /// Registers a link on which a request has already begun.
     pub(crate) fn enter_late(&self, link: &Arc<Link>, unentered: Option<Unentered>) -> Entry {
         let closing = {
             let mut links = self.links();
@@ -157,7 +157,7 @@ impl Connections {
             drop(unentered);
             self.is_closing()
         };
-        // It has come while everybody else was told.
+        // It was registered after the shutdown had reached the other links.
         if closing {
             link.shutdown(Shutdown::Drain);
         }
@@ -167,19 +167,19 @@ impl Connections {
         }
     }
 
-    /// Whether everything is about to end.
+    /// Whether the server is shutting down.
     pub(crate) fn is_closing(&self) -> bool {
         self.inner.closing.load(Ordering::SeqCst)
     }
 
-    /// A request begins on a link that is entered only if the request is not over at once.
+    /// Counts a request whose link is registered only if the request does not end at once.
     #[cfg(feature = "http")]
     pub(crate) fn begin_unentered(&self) -> Unentered {
         self.inner.unentered.fetch_add(1, Ordering::SeqCst);
         Unentered(self.clone())
     }
 
-    /// Begins to end everything, or ends the time for it.
+    /// Begins the shutdown of all links, or ends their drain.
     pub(crate) fn end(&self, how: Shutdown) {
         let open: Vec<Arc<Link>> = {
             let links = self.links();
@@ -192,7 +192,7 @@ impl Connections {
         }
     }
 
-    /// Waits until all links are over. Each sees to that by itself, within its time.
+    /// Waits until all links have ended. Each of them keeps the shutdown's time limits itself.
     pub(crate) async fn closed(&self) {
         loop {
             let mut empty = std::pin::pin!(self.inner.empty.notified());
@@ -210,12 +210,12 @@ pub(crate) struct Unentered(Connections);
 
 #[cfg(feature = "http")]
 impl Unentered {
-    /// It is over, and so is its link, which has done this.
+    /// Adds the ledger of the link, which has ended with its request.
     pub(crate) fn over(self, ledger: &Ledger) {
         let connections = self.0.clone();
         let mut links = connections.links();
         links.past += ledger;
-        // Under the lock, so that nobody finds it twice, or not at all.
+        // Dropped under the lock, so that the request is counted exactly once.
         drop(self);
     }
 }

@@ -1,4 +1,4 @@
-//! What stands around the requests that a server handles.
+//! Layers around the requests that a server handles.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ use crate::driver::{LayerFuture, Payload};
 /// let server = Server::new("orders", "1.0.0").layer(WhoIsIt);
 /// ```
 pub trait ServerLayer: Send + Sync + 'static {
-    /// Handles the request, by way of `next` or in its stead.
+    /// Handles the request, through `next` or instead of it.
     fn handle<'a>(
         &'a self,
         cx: &'a Context,
@@ -51,7 +51,7 @@ pub trait ServerLayer: Send + Sync + 'static {
     ) -> LayerFuture<'a, Result<RawJson, ErrorObject>>;
 }
 
-/// The rest of the way: the layers below, and the handler.
+/// The rest of a request: the inner layers, and the handler.
 pub struct Next<'a> {
     layers: &'a [Arc<dyn ServerLayer>],
     service: &'a Service,
@@ -71,7 +71,7 @@ impl<'a> Next<'a> {
         }
     }
 
-    /// Goes the rest of the way.
+    /// Runs the inner layers and the handler.
     pub fn run(self) -> LayerFuture<'a, Result<RawJson, ErrorObject>> {
         match self.layers.split_first() {
             Some((layer, layers)) => layer.handle(self.cx, Next { layers, ..self }),

@@ -1,4 +1,4 @@
-//! What a tool may give back.
+//! Results of tools, and how results are adapted to the protocol era.
 
 use std::fmt::Display;
 
@@ -13,21 +13,21 @@ use schemars::generate::Contract;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Something that can be the result of a tool.
+/// A type that a tool handler can return.
 ///
-/// A text becomes text; [`Json`] becomes structured content; an `Err` becomes a result that says
-/// that the tool failed, which the model gets to see. (A tool that failed is a *result*; a request
-/// that failed is an *error*.)
+/// A string becomes text content; [`Json`] becomes structured content; an `Err` becomes a
+/// result with `isError`, which the model can read. (A tool that failed is a *result*; a
+/// request that failed is an *error*.)
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
     label = "the result of a tool",
     note = "return a `String`, `Json` of something with `Serialize` and `JsonSchema`, a `CallToolResult`, or a `Result` of one of these"
 )]
 pub trait IntoToolResult {
-    /// The result.
+    /// Converts it to a tool result.
     fn into_tool_result(self) -> CallToolResult;
 
-    /// The JSON Schema of its structured content, if it has any.
+    /// The JSON Schema of the structured content, if there is any.
     fn output_schema() -> Option<Map<String, Value>>
     where
         Self: Sized,
@@ -109,20 +109,20 @@ impl<T: IntoToolResult, E: Display> IntoToolResult for Result<T, E> {
     }
 }
 
-/// A result that a server gives, and what the eras want of it.
+/// A result of the server, with the differences between the eras.
 pub(super) trait Reply: Serialize {
-    /// What the modern wire wants to see in every result.
+    /// The fields that the modern era requires in every result.
     fn marks(&mut self) -> Marks<'_>;
 
-    /// Leaves out what the legacy wire cannot carry.
+    /// Removes what a legacy result cannot contain.
     fn make_legacy(&mut self) {}
 }
 
-/// What the modern wire wants to see in every result.
+/// The fields that the modern era requires in every result.
 pub(super) struct Marks<'a> {
     pub(super) result_type: &'a mut Option<ResultType>,
     pub(super) meta: &'a mut Option<Meta>,
-    /// For how long it may be kept, and by whom, where that is said.
+    /// The cache hint, in results that have one.
     pub(super) hint: Option<(&'a mut Option<Millis>, &'a mut Option<CacheScope>)>,
 }
 
@@ -150,7 +150,7 @@ macro_rules! replies {
 
 replies! {
     ListToolsResult, cached => |result: &mut ListToolsResult| {
-        // There, structured content is an object.
+        // Structured content must be an object in the legacy era.
         for tool in &mut result.tools {
             let schema = &mut tool.output_schema;
             schema.take_if(|schema| schema.get("type") != Some(&"object".into()));
@@ -171,7 +171,7 @@ replies! {
     InputRequiredResult;
 }
 
-/// The schema of a type, at its root: as it is read, or as it is written.
+/// The root schema of a type, as it is deserialized or serialized.
 pub(super) fn schema_of<T: JsonSchema>(contract: Contract) -> Map<String, Value> {
     let schema = schemars::generate::SchemaSettings::draft2020_12()
         .with(|settings| settings.contract = contract)

@@ -1,4 +1,4 @@
-//! Method to handler: what is behind all layers.
+//! Dispatch of requests by method, inside all layers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use super::{Prompts, Resources, Tools};
 use crate::context::Context;
 use crate::driver::{Answer, Link, Payload};
 
-/// What a server offers, and how it answers.
+/// The features of a server, and the dispatch of requests to them.
 pub(crate) struct Service {
     pub(super) info: Implementation,
-    /// The `_meta` of a modern result that has none of its own: who we are, written once.
+    /// The `_meta` of a modern result without its own: the server's info, encoded once.
     pub(super) signature: RawJson,
     pub(super) tools: Tools,
     pub(super) resources: Resources,
@@ -34,7 +34,7 @@ pub(crate) struct Service {
     pub(super) connections: Connections,
     pub(super) caching: Caching,
     pub(super) page_size: Option<usize>,
-    /// The longest message that is read.
+    /// The limit on the bytes of a received message.
     #[cfg(feature = "validate")]
     pub(super) received_bytes: usize,
     pub(super) state: RequestState,
@@ -47,7 +47,7 @@ impl Service {
         match (cx.method(), cx.era()) {
             (ListTools::METHOD, _) if tools.is_offered() => self.listed(cx, tools.list(cx, page)?),
             (CallTool::METHOD, _) if tools.is_offered() => self.in_rounds(cx, tools.call(cx)).await,
-            // In boxes of their own, so that a call of a tool has a small one.
+            // Boxed one by one, so that the future of a tool call stays small.
             (ListResources::METHOD, _) if resources.is_offered() => {
                 self.listed(cx, resources.list(cx, page)?)
             }
@@ -88,12 +88,12 @@ impl Service {
         self.prompts.completes() || self.resources.completes()
     }
 
-    /// What the client of a legacy link has said once and for all.
+    /// The settings of a legacy client.
     pub(crate) fn legacy_session(&self, link: &Arc<Link>) -> Option<Arc<LegacySession>> {
         self.connections.legacy_session(link)
     }
 
-    /// Runs a handler that may ask its client something.
+    /// Runs a handler that may ask its client questions.
     async fn in_rounds(&self, cx: &Context, handler: impl Future<Output = Answer>) -> Answer {
         cx.begin_rounds(Rounds::brought_by(cx, &self.state)?);
         match input_required::run(cx, &self.state, handler).await? {
@@ -106,7 +106,7 @@ impl Service {
         self.reply(cx, result, &self.caching.lists)
     }
 
-    /// A result, as its era wants to see it.
+    /// Adapts a result to the era, and encodes it.
     pub(super) fn reply<R: Reply>(&self, cx: &Context, mut result: R, hint: &CacheHint) -> Answer {
         let mut signature = None;
         match cx.era() {
@@ -130,14 +130,14 @@ impl Service {
         })
     }
 
-    /// Says who we are.
+    /// Adds the server's info.
     fn sign(&self, meta: &mut Meta) {
-        // Our own name is always valid JSON.
+        // The server's own name can always be encoded.
         let _ = meta.set(meta_key::SERVER_INFO, &self.info);
     }
 }
 
-/// Legacy: from which level on a session wants log messages.
+/// Handles `logging/setLevel`. Legacy only.
 fn set_level(cx: &Context) -> Result<EmptyResult, ErrorObject> {
     let params: SetLevelParams = cx.decode_params()?;
     if let Some(session) = cx.legacy_session() {

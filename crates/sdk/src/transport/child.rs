@@ -1,8 +1,8 @@
 //! A server as a child process.
 //!
-//! A child has a process group of its own. Its end is: stdin is closed, 2 s, SIGTERM to the group,
-//! 2 s, SIGKILL to the group, reaped (**no-orphan-processes**). That happens on threads, so that a
-//! dying runtime cannot take it along. Descendants that leave the group are out of reach.
+//! A child has a process group of its own. To end it, its stdin is closed; after 2 s the group gets
+//! SIGTERM, after 2 s more SIGKILL, and the child is reaped (**no-orphan-processes**). This runs on
+//! threads, so that it outlives the runtime. Descendants that leave the group are not found.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,9 +27,9 @@ use crate::Error;
 use crate::client::{Client, ClientBuilder, Established, supervise};
 use crate::driver::{BoxFuture, Ends, Process};
 
-/// How long a child has to go after its stdin was closed, and again after SIGTERM.
+/// The time for a child to exit after its stdin was closed, and again after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How much of its stderr is remembered.
+/// How many bytes of its stderr are kept.
 const STDERR_TAIL: usize = 64 << 10;
 
 impl Client {
@@ -37,7 +37,7 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it ends the child, the way closing the client does.
+    /// Dropping the future ends the child, as closing the client does.
     pub async fn stdio<I, A>(
         program: impl AsRef<std::ffi::OsStr>,
         arguments: I,
@@ -53,26 +53,27 @@ impl Client {
 }
 
 impl ClientBuilder {
-    /// Starts a server as a child process and connects to it. Its stdin, stdout and stderr are
-    /// taken; all else is as the command says.
+    /// Starts a server as a child process and connects to it. The child's stdin, stdout and stderr
+    /// are replaced by pipes; everything else is as the command says.
     ///
-    /// If the child exits on the era probe, it is started once more and greeted the legacy way.
+    /// If the child exits on the era probe, it is started once more with the legacy handshake.
     ///
-    /// The child has a process group of its own. When the connection ends, stdin is closed; whatever
-    /// is left in the group gets SIGTERM after 2 s and SIGKILL after 2 s more. A process that leaves
-    /// the group on purpose (a daemon, anything started by `setsid`) is not found again and lives on;
-    /// where that matters, start the server in a container, or in a systemd scope.
+    /// The child has a process group of its own. When the connection ends, stdin is closed. The
+    /// group gets SIGTERM when the child has exited, or after 2 s, and what is left of it gets
+    /// SIGKILL 2 s later. A process that leaves the group on purpose (a daemon, anything started
+    /// by `setsid`) is not found and lives on; where that matters, start the server in a
+    /// container, or in a systemd scope.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it ends the child, the way closing the client does.
+    /// Dropping the future ends the child, as closing the client does.
     pub async fn spawn(self, command: Command) -> Result<Client, Error> {
         let command = prepare(command);
         let (established, command) = self.spawn_once(command).await.map_err(|(error, _)| error)?;
         let Some(supervision) = self.supervision.clone() else {
             return Ok(self.client(established));
         };
-        // What was learnt need not be found out again.
+        // Restarts skip the era probe: the era is known.
         let builder = self.again(match established.version().era() {
             Era::Legacy => Mode::Legacy,
             Era::Modern => Mode::Modern,
@@ -84,7 +85,7 @@ impl ClientBuilder {
         Ok(supervise::start(&self, supervision, established, respawn))
     }
 
-    /// Starts a child and opens a connection to it, once. The command comes back.
+    /// Starts a child and opens a connection to it, once. The command is returned for a restart.
     pub(crate) async fn spawn_once(
         &self,
         command: Prepared,
@@ -98,7 +99,7 @@ impl ClientBuilder {
             Ok(established) => return Ok((established, command)),
             Err(error) => error,
         };
-        // Some legacy servers end when they hear something they do not know.
+        // Some legacy servers exit when they receive an unknown method.
         if !self.is_auto() || !exited(&error) || warden.ended_by_signal() {
             return Err((error, command));
         }
@@ -115,10 +116,10 @@ impl ClientBuilder {
     }
 }
 
-/// Starts the same child again.
+/// Starts the same command again.
 struct Respawn {
     builder: ClientBuilder,
-    /// Gone if an attempt was dropped.
+    /// `None` if an attempt was dropped and has taken the command along.
     command: Option<Prepared>,
 }
 
@@ -151,7 +152,7 @@ fn exited(error: &Error) -> bool {
     )
 }
 
-/// A child that is running, and watched over. Dropping it ends the child.
+/// A running child with its warden. Dropping it ends the child.
 struct Started {
     program: String,
     stdin: Option<ChildStdin>,
@@ -159,11 +160,12 @@ struct Started {
     warden: EndsChild,
 }
 
-/// Starts a child. The command comes back, all of it: a second start is no different from the first.
+/// Starts a child. The command is returned unchanged, so that a second start is the
+/// same as the first.
 ///
 /// # Cancel safety
 ///
-/// Dropping it ends the child, if there is one by then.
+/// Dropping the future ends the child, if it was started already.
 async fn start(command: Prepared) -> (Result<Started, Error>, Prepared) {
     let program = command.program().to_string_lossy().into_owned();
     let (done, started) = oneshot::channel();
@@ -178,7 +180,7 @@ async fn start(command: Prepared) -> (Result<Started, Error>, Prepared) {
                     warden: Warden::start(child)?,
                 })
             });
-            // Whoever asked may be gone; then what is dropped here ends the child.
+            // If the receiver was dropped, so is the child, which ends it.
             let _ = done.send((started, command));
         }
     });
@@ -228,7 +230,7 @@ impl Started {
     }
 }
 
-/// Ends the child when it is dropped, on a thread that nobody waits for.
+/// Ends the child when it is dropped, on a detached thread.
 struct EndsChild(Arc<Warden>);
 
 impl Drop for EndsChild {
@@ -240,20 +242,20 @@ impl Drop for EndsChild {
             .spawn(end)
             .is_err()
         {
-            // No thread can be had: then without patience.
+            // No thread can be started, so the child is killed without a grace period.
             self.0.signal(Signal::KILL);
         }
     }
 }
 
-/// Watches over one child.
+/// The threads' shared state about one child.
 struct Warden {
     group: Pid,
     state: Mutex<ChildState>,
     changed: Condvar,
-    /// How the child ended; `None` in it if that cannot be known.
+    /// How the child exited; the inner `None` means that its status is unknown.
     exit: watch::Sender<Option<Option<ExitStatus>>>,
-    /// Whether its whole group is gone.
+    /// Whether its whole process group is gone.
     gone: watch::Sender<bool>,
     stderr: Arc<Tail>,
 }
@@ -261,12 +263,13 @@ struct Warden {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChildState {
     Running,
-    /// Reaped: its id may be somebody else's by now, but the group's is not while anybody is in it.
+    /// Reaped. Its id may be reused by now; the id of the group is not, while the
+    /// group has members.
     Gone,
 }
 
 impl Warden {
-    /// If it cannot be watched over, the child is killed.
+    /// Starts the threads. If that fails, the child is killed.
     fn start(mut child: Child) -> io::Result<EndsChild> {
         let warden = Arc::new(Self {
             group: Pid::from_child(&child),
@@ -278,7 +281,7 @@ impl Warden {
         });
         match warden.clone().start_threads(child.stderr.take()) {
             Ok(give) => {
-                // The thread is there, and takes it.
+                // The thread is running and receives it.
                 let _ = give.send(child);
                 Ok(EndsChild(warden))
             }
@@ -305,14 +308,14 @@ impl Warden {
         Ok(give)
     }
 
-    /// Waits for the child's end, tells it, and sees to it that nothing of its group is left.
+    /// Waits for the child to exit, reports it, and ends what is left of its group.
     fn watch(&self, child: &mut Child) {
-        // Without reaping it, so that nobody signals an id that has gone to somebody else.
+        // Does not reap it yet, so that its id cannot be reused before the signal below.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(self.group), options) {}
         {
             let mut state = self.lock();
-            // What it has left behind in its group goes, too.
+            // Ends the processes that the child has left behind in its group.
             let _ = kill_process_group(self.group, Signal::TERM);
             let status = child.wait();
             *state = ChildState::Gone;
@@ -323,7 +326,7 @@ impl Warden {
         self.gone.send_replace(true);
     }
 
-    /// What was asked to go has its time, then it is made to.
+    /// Waits for the group to end, and kills it when the time is up.
     fn sweep(&self) {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
@@ -335,7 +338,7 @@ impl Warden {
         let _ = kill_process_group(self.group, Signal::KILL);
     }
 
-    /// Its stdin is closed: it has its time to go, then it is made to.
+    /// Called after stdin was closed: waits, and sends the next signal when the time is up.
     fn end(&self) {
         for signal in [Signal::TERM, Signal::KILL] {
             if self.is_gone_within(PATIENCE) {
@@ -364,14 +367,14 @@ impl Warden {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The end of the connection, once the child is gone.
+    /// A future of the connection's end, once the child has exited.
     fn exit(&self) -> BoxFuture<Loss> {
         let mut exit = self.exit.subscribe();
         let stderr = self.stderr.clone();
         Box::pin(async move {
             let exited = exit.wait_for(Option::is_some).await;
             let status = exited.map(|exited| exited.flatten()).unwrap_or(None);
-            // What it said last may still be on its way.
+            // The last output on stderr may not have been read yet.
             stderr.settle().await;
             let stderr = stderr.text();
             Loss {
@@ -388,9 +391,9 @@ impl Warden {
     }
 }
 
-/// How a server's process ended, and what it said last on stderr.
+/// How a server's process exited, with the end of its stderr.
 ///
-/// It is the source of the error of every call that was lost to it.
+/// It is the source of the error of every call that was lost because of the exit.
 #[derive(Clone, Debug)]
 pub struct ProcessExit {
     status: Option<ExitStatus>,
@@ -398,7 +401,7 @@ pub struct ProcessExit {
 }
 
 impl ProcessExit {
-    /// Its exit status.
+    /// The exit status, or `None` if it is unknown.
     pub fn status(&self) -> Option<ExitStatus> {
         self.status
     }
@@ -409,7 +412,7 @@ impl ProcessExit {
         self.status.and_then(|status| status.signal())
     }
 
-    /// The end of what it wrote to stderr.
+    /// The last 64 KiB that the process wrote to stderr.
     pub fn stderr(&self) -> &str {
         &self.stderr
     }
@@ -435,7 +438,7 @@ impl fmt::Display for ProcessExit {
 
 impl std::error::Error for ProcessExit {}
 
-/// The end of a stream: a ring of bounded size, so that a child never waits for us to read.
+/// The end of a stream, in a bounded buffer that is always drained, so that the child never blocks.
 #[derive(Default)]
 struct Tail {
     bytes: Mutex<VecDeque<u8>>,
@@ -471,7 +474,7 @@ impl Tail {
         bytes.drain(..excess);
     }
 
-    /// Waits a moment for the end of the stream, which a grandchild may hold open.
+    /// Waits briefly for the end of the stream, since a grandchild may hold it open.
     async fn settle(&self) {
         let ended = self.ended.notified();
         if !self.has_ended.load(std::sync::atomic::Ordering::SeqCst) {

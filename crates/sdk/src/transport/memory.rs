@@ -1,8 +1,8 @@
-//! A pipe in memory, for tests and for servers that live in the same process.
+//! An in-memory pipe, for tests and for servers in the same process.
 
 use tokio::io::{DuplexStream, ReadHalf, WriteHalf, duplex, split};
 
-/// One end of a pipe: something to read from, and something to write to.
+/// One end of an in-memory pipe: a reader and a writer.
 pub type MemoryEnd = (ReadHalf<DuplexStream>, WriteHalf<DuplexStream>);
 
 /// Two ends of a pipe that holds 64 KiB in each direction.

@@ -1,8 +1,8 @@
-//! Pipes and sockets that are read and written without ever blocking, and without being changed.
+//! Non-blocking reads and writes on pipes and sockets, without changing their flags.
 //!
-//! An inherited descriptor is shared with whoever started us, so it is never set non-blocking. But
-//! Linux can be asked, for one call, not to wait: `RWF_NOWAIT` on a pipe, `MSG_DONTWAIT` on a socket.
-//! With epoll to tell when a call is worth making, no thread has to sit in one.
+//! An inherited descriptor is shared with the parent process, so it is never set non-blocking. But
+//! Linux has non-blocking calls: `RWF_NOWAIT` on a pipe, `MSG_DONTWAIT` on a socket. With epoll for
+//! readiness, no thread has to block.
 
 use std::fs::File;
 use std::future::pending;
@@ -20,10 +20,10 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use super::stdio::nobody_reads;
 use crate::driver::BoxFuture;
 
-/// The position of whatever has none.
+/// The offset for files without a position.
 const HERE: u64 = u64::MAX;
 
-/// Something that can be read and written so.
+/// The kinds of file that have non-blocking calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Pipe,
@@ -31,7 +31,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// What a descriptor is; `None` if threads are needed for it.
+    /// The kind of a descriptor, or `None` if it needs threads.
     fn of(fd: BorrowedFd<'_>) -> Option<Self> {
         match FileType::from_raw_mode(fstat(fd).ok()?.st_mode) {
             FileType::Fifo if pipes_can() => Some(Self::Pipe),
@@ -54,7 +54,7 @@ impl Kind {
         match self {
             Self::Pipe => pwritev2(fd, buffers, HERE, ReadWriteFlags::NOWAIT),
             Self::Socket => {
-                // A socket as stdout is rare: one buffer at a time will do.
+                // A socket as stdout is rare, so writing one buffer at a time is enough.
                 let first = buffers.iter().find(|buffer| !buffer.is_empty());
                 let first = first.map_or(&[][..], |first| first);
                 send(fd, first, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
@@ -72,7 +72,7 @@ fn register(file: File, interest: Interest) -> Option<AsyncFd<File>> {
     AsyncFd::with_interest(file, interest).ok()
 }
 
-/// Whether this kernel can be asked that of a pipe.
+/// Whether this kernel supports `RWF_NOWAIT` on pipes.
 fn pipes_can() -> bool {
     let Ok((reader, writer)) = rustix::pipe::pipe() else {
         return false;
@@ -83,13 +83,13 @@ fn pipes_can() -> bool {
         && Kind::Pipe.read(reader.as_fd(), &mut byte) == Err(Errno::AGAIN)
 }
 
-/// Comes to its end when whoever writes an input is gone, or writes no more, although not all was
-/// read. It looks only once it is asked, and makes others no work before.
+/// Completes when the writing end of an input is closed, although not everything was read. It
+/// registers with epoll only when it is first polled.
 pub(super) fn hung_up(input: &File) -> Option<BoxFuture<()>> {
     Kind::of(input.as_fd())?;
     let input = input.try_clone().ok()?;
     Some(Box::pin(async move {
-        // On its own, so that nobody else misses what is seen here.
+        // A registration of its own, so that no event is taken away from the reader's.
         let Some(input) = register(input, Interest::READABLE) else {
             return pending().await;
         };
@@ -103,12 +103,12 @@ pub(super) fn hung_up(input: &File) -> Option<BoxFuture<()>> {
     }))
 }
 
-/// Comes to its end when nobody can read an output any more, although nothing is written.
+/// Completes when the reading end of an output is closed, without writing to it.
 fn reader_gone(output: &File) -> Option<BoxFuture<()>> {
-    // Neither of the two is ready for anything but a hang-up.
+    // Neither interest becomes ready through data, only through a hang-up.
     let interest = match Kind::of(output.as_fd())? {
         Kind::Pipe => Interest::ERROR,
-        // One that only sends no more may still read.
+        // A socket that was shut down for writing may still read.
         Kind::Socket => Interest::PRIORITY,
     };
     let output = register(output.try_clone().ok()?, interest)?;
@@ -120,23 +120,23 @@ fn reader_gone(output: &File) -> Option<BoxFuture<()>> {
     }))
 }
 
-/// Reads. The output is only looked at: if nobody reads it, the end of the input is no end but a
-/// loss, and neither is waited for.
+/// Reads the input. The output is only watched: if its reader is gone, the end of the input is a
+/// loss instead of an orderly end, and the loss is reported without waiting for input.
 pub(super) struct NowaitReader {
     kind: Kind,
     input: AsyncFd<File>,
     output: File,
     reader_gone: Option<BoxFuture<()>>,
-    /// What is read goes here first: only memory that was written to can be lent to the call that
-    /// reads, and writing to all of the reader's each time costs more than copying what has come.
+    /// Read into first, then copied: a read needs initialised memory, and initialising all of the
+    /// caller's buffer each time costs more than copying what was read.
     read: Box<[u8]>,
 }
 
-/// So much is read at once: all that a pipe holds.
+/// The most that is read at once: the capacity of a pipe.
 const CHUNK: usize = 64 << 10;
 
 impl NowaitReader {
-    /// Of this descriptor, if that is possible.
+    /// A reader of this descriptor, if its kind is supported.
     pub(super) fn new(input: &File, output: &File) -> Option<Self> {
         let kind = Kind::of(input.as_fd())?;
         let input = register(input.try_clone().ok()?, Interest::READABLE)?;
@@ -149,7 +149,7 @@ impl NowaitReader {
         })
     }
 
-    /// Nothing can be read for now. An error if nobody would hear the answer.
+    /// The input is not readable. Fails when the reader of the output is gone.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(gone) = &mut self.reader_gone else {
             return Poll::Pending;
@@ -179,7 +179,7 @@ impl AsyncRead for NowaitReader {
                     return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
                 }
                 Ok(count) => {
-                    // Nothing is left: whoever writes more makes it ready again.
+                    // The pipe is empty, so the next write to it will make it ready again.
                     if 0 < count && count < room {
                         ready.clear_ready();
                     }
@@ -194,14 +194,14 @@ impl AsyncRead for NowaitReader {
     }
 }
 
-/// Writes. What was taken has left our hands: there is nothing to flush.
+/// Writes the output. Data is handed to the operating system at once, so there is nothing to flush.
 pub(super) struct NowaitWriter {
     kind: Kind,
     output: AsyncFd<File>,
 }
 
 impl NowaitWriter {
-    /// To this descriptor, if that is possible.
+    /// A writer to this descriptor, if its kind is supported.
     pub(super) fn new(output: &File) -> Option<Self> {
         let kind = Kind::of(output.as_fd())?;
         let output = output.try_clone().ok()?;

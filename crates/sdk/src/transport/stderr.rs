@@ -1,7 +1,7 @@
 //! A stderr that never blocks.
 //!
-//! Whoever starts a server may give it a pipe as stderr and never read it. When that pipe is full,
-//! the next write to it blocks for ever: a panic message blocks the thread of a runtime, holds std's
+//! A parent process may give a server a pipe as stderr and never read it. When that pipe is full,
+//! the next write to it blocks forever: a panic message blocks a runtime thread, which holds std's
 //! lock on stderr, and in the end neither the end of input nor a signal ends the process
 //! (**panic-fence**, **orderly-close**).
 //!
@@ -10,8 +10,8 @@
 //!                                                thread    (bounded)   thread       (may block)
 //! ```
 //!
-//! The first thread always reads, and drops what the buffer has no room for; the second may block,
-//! and nobody waits for it. What was dropped is said as soon as somebody reads again.
+//! The first thread always reads, and drops what does not fit the buffer. The second may block, and
+//! is never joined. The number of dropped bytes is printed as soon as the stderr is read again.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -25,10 +25,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::stdio::{dup2_stderr, dup2_stdout, stderr, stdout};
 
-/// So much waits for somebody to read it.
+/// The most bytes that wait to be written.
 const BUFFER: usize = 256 << 10;
 
-/// At the end, what was printed has so long to reach the real stderr.
+/// At the end, printed bytes have this long to reach the real stderr.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 static CARRIED: OnceLock<Option<ExchangeHandle>> = OnceLock::new();
@@ -59,7 +59,7 @@ pub fn guard_stderr() -> StderrGuard {
     StderrGuard(())
 }
 
-/// See [`guard_stderr`].
+/// The guard of [`guard_stderr`]. Dropping it flushes what was printed.
 #[must_use = "dropping it ends the guard"]
 #[derive(Debug)]
 pub struct StderrGuard(());
@@ -78,7 +78,7 @@ struct ExchangeHandle {
     buffer: Arc<Buffer>,
 }
 
-/// What was printed and has not reached the real stderr.
+/// Bytes that were printed and not yet written to the real stderr.
 #[derive(Default)]
 struct Buffer {
     state: Mutex<State>,
@@ -89,14 +89,14 @@ struct Buffer {
 struct State {
     bytes: VecDeque<u8>,
     dropped: usize,
-    /// Bytes that are being written.
+    /// Some bytes are being written.
     writing: bool,
-    /// The real stderr is gone.
+    /// The real stderr is closed.
     broken: bool,
 }
 
 impl ExchangeHandle {
-    /// `None` if stderr cannot block, or is a terminal, which somebody looks at.
+    /// `None` if stderr cannot block, or is a terminal, where a user reads it.
     fn new() -> io::Result<Option<Self>> {
         let kind = FileType::from_raw_mode(fstat(stderr())?.st_mode);
         if !matches!(kind, FileType::Fifo | FileType::Socket) {
@@ -115,13 +115,13 @@ impl ExchangeHandle {
     }
 
     fn flush(&self) {
-        // What is in the pipe has been taken when the pipe is empty and the buffer is.
+        // Everything is forwarded once both the pipe and the buffer are empty.
         let until = std::time::Instant::now() + LAST_WORDS;
         while !self.is_flushed() && std::time::Instant::now() < until {
             thread::sleep(Duration::from_millis(1));
         }
         if self.is_flushed() && is_ready(&self.real, PollFlags::OUT) {
-            // Stdout may have been pointed to stderr as well.
+            // Stdout may be the same pipe.
             let same = |descriptor| same_file(descriptor, self.pipe.as_fd());
             if same(stdout()) {
                 let _ = dup2_stdout(&self.real);
@@ -132,7 +132,7 @@ impl ExchangeHandle {
 
     fn is_flushed(&self) -> bool {
         let state = self.buffer.lock();
-        // A pipe of ours is empty when all of it can be written to; nobody else tells.
+        // The buffer first: a byte moves from the pipe into it.
         let idle = state.bytes.is_empty() && !state.writing && state.dropped == 0;
         idle && rustix::io::ioctl_fionread(&self.pipe).is_ok_and(|left| left == 0)
     }
@@ -143,7 +143,7 @@ impl Buffer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes whatever is printed, always.
+    /// Reads the pipe, without ever waiting for the writing thread.
     fn take(&self, pipe: &mut File) {
         let mut chunk = vec![0; 16 << 10];
         loop {
@@ -154,7 +154,8 @@ impl Buffer {
                 Err(_) => return,
             };
             let mut state = self.lock();
-            // Once something was dropped, all is until that was said: it stands where it happened.
+            // Once bytes were dropped, so are all others until that was printed, so that the
+            // message stands where the gap is.
             let full = state.dropped > 0 || count > BUFFER - state.bytes.len();
             match full {
                 _ if state.broken => {}
@@ -165,7 +166,7 @@ impl Buffer {
         }
     }
 
-    /// Writes to the real stderr, however long that takes.
+    /// Writes to the real stderr, and may block.
     fn write(&self, real: &mut File) {
         loop {
             let chunk = {

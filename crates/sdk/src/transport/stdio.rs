@@ -1,16 +1,19 @@
 //! A server on its own stdin and stdout.
 //!
-//! Three things make the process able to end at any time:
+//! Three things make sure that the process can end at any time:
 //!
-//! 1. Nothing blocks (`nowait`); or, where that cannot be had (a terminal, a file, another system),
-//!    reading stdin and writing stdout block on threads of their own. A tokio runtime waits for its
-//!    blocking pool when it is dropped, and a read of an idle stdin would sit in that pool for ever.
-//! 2. Nobody waits for these threads. At the end, what was handed to the writer gets a moment to
-//!    leave, and no more.
-//! 3. Inherited descriptors are never set non-blocking: they are shared with whoever started us.
+//! 1. Nothing blocks (`nowait`). Where that is not possible (a terminal, a file, another
+//!    system), reading stdin and writing stdout block on threads of their own: a tokio
+//!    runtime waits for its blocking pool when it is dropped, and a read of an idle stdin
+//!    would stay in that pool forever.
+//! 2. These threads are never joined. At the end, data that was handed to the writer
+//!    gets a moment to be written.
+//! 3. Inherited descriptors are never set non-blocking, because they are shared
+//!    with the parent process.
 //!
-//! Stdout belongs to the protocol: it is moved away from descriptor 1, where stray prints now find
-//! stderr (which never blocks: see `stderr.rs`), and stdin from descriptor 0, where a handler's children now find `/dev/null`.
+//! Stdout belongs to the protocol. It is moved away from descriptor 1, which becomes stderr, so
+//! that stray prints go there (it never blocks: see `stderr.rs`). Stdin is moved away from
+//! descriptor 0, which becomes `/dev/null` for child processes of handlers.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -32,21 +35,22 @@ use super::nowait::hung_up;
 use super::stderr::guard_stderr;
 use crate::server::Server;
 
-/// So much is handed to a thread, or taken from one, at once.
+/// The most bytes that are passed to or from a thread at once.
 const CHUNK: usize = 64 << 10;
 
-/// Serves on stdin and stdout until the input ends or a signal says so.
+/// Serves on stdin and stdout until the input ends or a signal arrives.
 ///
-/// Installs handlers for SIGTERM and SIGINT: the first begins an orderly shutdown, a second one ends
-/// its drain. When this returns, the process can exit: with status 0, whatever a handler is still
-/// doing. An async handler that never yields cannot be dropped, and a runtime waits for it for ever;
-/// so if there is one, the process is ended, with status 0, a second after this has returned.
-/// (On a runtime of a single thread such a handler stops everything, this included. What blocks
-/// belongs into [`Tool::blocking`](crate::Tool::blocking).)
+/// Installs handlers for SIGTERM and SIGINT: the first signal begins an orderly shutdown, a second
+/// one ends its drain. When this returns, the process can exit with status 0, even if a handler is
+/// still running. An async handler that never yields cannot be dropped, and a runtime would wait
+/// for it forever, so in that case the process is ended, with status 0, a second after this has
+/// returned. (On a single-threaded runtime such a handler stops everything, including this
+/// function. Blocking code belongs in [`Tool::blocking`](crate::Tool::blocking).)
 ///
 /// # Cancel safety
 ///
-/// Dropping it stops the handlers at once, without a drain. Stdin and stdout are not given back.
+/// Dropping the future stops the handlers at once, without a drain. Stdin and
+/// stdout are not restored.
 pub async fn serve_stdio(server: impl Into<Server>) -> io::Result<Loss> {
     use tokio::signal::unix::{SignalKind, signal};
 
@@ -54,7 +58,7 @@ pub async fn serve_stdio(server: impl Into<Server>) -> io::Result<Loss> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let _stderr = guard_stderr();
     let (stdin, stdout) = take_stdio()?;
-    // As long as the process is there, so is its output: whoever reads it waits for both.
+    // Kept open until the process exits, because its reader waits for both.
     let output = stdout.try_clone()?;
     let hung_up = hung_up(&stdin);
     let (reader, writer) = (reader(stdin, &stdout)?, writer(stdout)?);
@@ -74,7 +78,7 @@ pub async fn serve_stdio(server: impl Into<Server>) -> io::Result<Loss> {
     }
 }
 
-/// Without a thread where that is possible, else with one.
+/// A reader without a thread where that is possible, else with one.
 fn reader(input: File, output: &File) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     #[cfg(target_os = "linux")]
     if let Some(reader) = super::nowait::NowaitReader::new(&input, output) {
@@ -91,13 +95,13 @@ fn writer(output: File) -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     Ok(Box::new(ThreadWriter::new(output)?))
 }
 
-/// Elsewhere nobody tells of a hang-up before all was read.
+/// On other systems a hang-up is not noticed before everything was read.
 #[cfg(not(target_os = "linux"))]
 fn hung_up(_: &File) -> Option<crate::driver::BoxFuture<()>> {
     None
 }
 
-/// A handler that never yields does not keep the process alive (**orderly-close**).
+/// Ends the process although a handler never yields (**orderly-close**).
 fn leave_anyway(output: File) {
     tracing::error!("a handler never yields; the process ends without it (stop-is-real)");
     thread::spawn(move || {
@@ -107,12 +111,12 @@ fn leave_anyway(output: File) {
     });
 }
 
-/// Stdin and stdout for the protocol alone.
+/// Moves stdin and stdout to descriptors that only the protocol uses.
 fn take_stdio() -> io::Result<(File, File)> {
     use rustix::io::fcntl_dupfd_cloexec;
     use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
-    // Above the three that everybody knows.
+    // Not below 3, where the standard streams are.
     let input: OwnedFd = fcntl_dupfd_cloexec(stdin(), 3)?;
     let output: OwnedFd = fcntl_dupfd_cloexec(stdout(), 3)?;
     dup2_stdin(File::open("/dev/null")?)?;
@@ -127,8 +131,8 @@ struct ThreadReader {
 }
 
 impl ThreadReader {
-    /// The output is only looked at: if nobody reads it, the end of the input is no end but a loss,
-    /// and neither is waited for.
+    /// Starts the thread. The output is only watched: if its reader is gone, the end of the input
+    /// is a loss instead of an orderly end, and the loss is reported without waiting for input.
     fn new(mut input: File, output: File) -> io::Result<Self> {
         let (sender, chunks) = mpsc::channel(2);
         thread::Builder::new()
@@ -180,8 +184,8 @@ impl AsyncRead for ThreadReader {
     }
 }
 
-/// Writes on a thread, one chunk at a time. A chunk that was taken counts as written: it has left
-/// our hands. A flush waits until the operating system has it.
+/// Writes on a thread, one chunk at a time. A chunk counts as written when the thread has it. A
+/// flush waits until the operating system has it.
 struct ThreadWriter {
     jobs: blocking::SyncSender<Job>,
     busy: Option<oneshot::Receiver<io::Result<()>>>,
@@ -263,7 +267,7 @@ impl AsyncWrite for ThreadWriter {
     }
 }
 
-/// Writes all of it, even if whoever started us has made the descriptor non-blocking.
+/// Writes everything, even if the parent process has made the descriptor non-blocking.
 fn write_all(output: &mut File, mut chunk: &[u8]) -> io::Result<()> {
     while !chunk.is_empty() {
         match output.write(chunk) {
@@ -279,13 +283,13 @@ fn write_all(output: &mut File, mut chunk: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for input, or until nobody is there to hear the answer.
+/// Waits for input. Fails when the reader of the output is gone.
 fn read_unless_unheard(input: &mut File, output: &File, buffer: &mut [u8]) -> io::Result<usize> {
     let mut either = [
         PollFd::new(&*input, PollFlags::IN),
         PollFd::new(output, PollFlags::empty()),
     ];
-    // Where this cannot be asked, a read tells more.
+    // If `poll` fails, the read reports the problem.
     let asked = poll(&mut either, None).is_ok();
     let [input_says, output_says] = either.map(|it| it.revents());
     if asked && input_says.is_empty() && output_says.intersects(GONE) {
@@ -294,15 +298,15 @@ fn read_unless_unheard(input: &mut File, output: &File, buffer: &mut [u8]) -> io
     input.read(buffer)
 }
 
-/// What is said of an output that nobody can read.
+/// The events of an output without a reader.
 const GONE: PollFlags = PollFlags::ERR.union(PollFlags::HUP);
 
 fn wait_for(file: &File, event: PollFlags) {
-    // If this fails, the next attempt to read or write tells why.
+    // If this fails, the next read or write reports why.
     let _ = poll(&mut [PollFd::new(file, event)], None);
 }
 
-/// Whether the other end of a pipe is closed.
+/// Whether the reading end of a pipe is closed.
 pub(super) fn nobody_reads(output: &File) -> bool {
     let mut output = [PollFd::new(output, PollFlags::empty())];
     let at_once = Timespec::default();
@@ -322,7 +326,8 @@ mod tests {
         (OwnedFd::from(read).into(), OwnedFd::from(write).into())
     }
 
-    /// What threads are for is not what `nowait` is for, but they see the same.
+    /// The threads are a fallback for what `nowait` does not support, but both must
+    /// behave the same.
     #[tokio::test]
     async fn a_reader_of_the_output_that_is_gone_is_noticed_with_the_input_idle() {
         let (input, mut to_input) = pipe();

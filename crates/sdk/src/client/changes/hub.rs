@@ -1,4 +1,4 @@
-//! What servers tell by themselves, and who wants to know.
+//! Distribution of a server's notifications to the cache and to subscriptions.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -8,23 +8,24 @@ use super::queue::ChangeQueue;
 use crate::client::cache::Shelf;
 use crate::sync::Mutex;
 
-/// Whoever wants to know of a client's notifications. There is one for all its connections.
+/// Where a client's notifications go. It is shared by all connections of the client.
 #[derive(Default)]
 pub(crate) struct ChangeHub {
     shelf: OnceLock<Shelf>,
-    /// Those who listen in the legacy era, where nobody has to be asked.
+    /// The subscriptions of a legacy connection, where all notifications arrive on the one link.
     queues: Mutex<Vec<Weak<ChangeQueue>>>,
-    /// Held while a server is told what is wanted, or not any more.
+    /// Held while a resource is subscribed or unsubscribed, so that the two cannot
+    /// overtake each other.
     order: tokio::sync::Mutex<()>,
 }
 
 impl ChangeHub {
-    /// What was kept is not good any more when something changes.
+    /// Sets the cache that change notifications invalidate.
     pub(in crate::client) fn set_cache(&self, shelf: &Shelf) {
         let _ = self.shelf.set(shelf.clone());
     }
 
-    /// Something was told.
+    /// A notification arrived on the link: it goes to the cache and to every inbox.
     pub(in crate::client) fn notified(&self, notification: &Notification) {
         self.changed(notification);
         let queues = self.queues.lock();
@@ -34,21 +35,21 @@ impl ChangeHub {
         }
     }
 
-    /// Something was told on a stream of its own.
+    /// A notification arrived on a subscription's own stream: only the cache is informed here.
     pub(in crate::client) fn changed(&self, notification: &Notification) {
         if let Some(shelf) = self.shelf.get() {
             shelf.notified(notification);
         }
     }
 
-    /// Something may have been told while nobody listened.
+    /// Notifications may have been missed, so the cache is emptied.
     pub(in crate::client) fn missed(&self) {
         if let Some(shelf) = self.shelf.get() {
             shelf.clear();
         }
     }
 
-    /// Waits until nobody else tells the server what is wanted.
+    /// Waits for the turn to subscribe or unsubscribe.
     pub(in crate::client) async fn in_order(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.order.lock().await
     }
@@ -61,14 +62,14 @@ impl ChangeHub {
         queues.push(queue);
     }
 
-    /// Whether somebody wants to know of a resource.
+    /// Whether any subscription includes this resource.
     pub(in crate::client) fn is_wanted(&self, uri: &str) -> bool {
         let queues = self.queues.lock();
         let mut listening = queues.iter().filter_map(Weak::upgrade);
         listening.any(|queue| queue.is_about(uri))
     }
 
-    /// Somebody does not listen any more. Gives the resources that nobody else wants to know of.
+    /// Removes an inbox. Returns those of its resources that no other subscription includes.
     pub(in crate::client) fn remove<'a>(
         &self,
         queue: &Arc<ChangeQueue>,

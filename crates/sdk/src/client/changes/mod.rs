@@ -1,4 +1,4 @@
-//! Listening: what a server tells by itself, as one stream in both eras.
+//! Subscriptions: the server's change notifications, as one stream in both eras.
 //!
 //! ```text
 //!   modern   subscriptions/listen ── acknowledged ──► changes … ──► its result: finished
@@ -60,12 +60,12 @@ use queue::ChangeQueue;
 pub struct Subscription {
     what: What,
     state: State,
-    /// How often in a row it did not live for long.
+    /// Attempts in a row to reopen it that did not last.
     attempt: u32,
     since: Instant,
 }
 
-/// What is listened to.
+/// What the subscription is for.
 #[derive(Clone)]
 struct What {
     client: Client,
@@ -74,44 +74,45 @@ struct What {
 }
 
 enum State {
-    /// A request whose answer is the stream.
+    /// A `subscriptions/listen` request, whose stream carries the changes.
     Modern(InFlight<ListenResult>),
-    /// A link that tells.
+    /// The URIs subscribed on one link, which carries the changes.
     Legacy(Subscribed),
-    /// It was lost, and is being opened again. This goes on where it was left when nobody looks.
+    /// Reopening after a loss. The future is kept here, so that dropping `next`
+    /// does not restart it.
     Opening(BoxFuture<Result<Self, Error>>),
     Over(SubscriptionEnd),
 }
 
-/// Why there are no more changes.
+/// Why a subscription ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SubscriptionEnd {
-    /// The server has ended it, in good order.
+    /// The server ended it in good order.
     Finished,
-    /// The connection is gone for good, the stream was lost too often in a row, or the server refused
-    /// to go on.
+    /// The connection is gone for good, the stream was lost too often in a row, or the
+    /// server refused to reopen it.
     Failed(Error),
 }
 
-/// A server has so long to say that it listens.
+/// The server must acknowledge a subscription within this time.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(30);
 
-/// So often in a row a stream is opened again, after twice the time each time: about two minutes.
+/// Reopening is tried this often in a row, with a doubling pause: about two minutes in all.
 const ATTEMPTS: u32 = 30;
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// One that has lived for so long was a good one.
+/// A stream that lived this long counts as healthy, and the attempts start from zero.
 const LIVED: Duration = Duration::from_secs(10);
 
 impl Client {
-    /// Listens to what the server tells by itself. What of it the server will tell is in
-    /// [`Subscription::agreed`].
+    /// Subscribes to the server's changes. [`Subscription::agreed`] tells which of them
+    /// the server has agreed to send.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it ends what was begun.
+    /// Dropping the future ends the subscription if it was already requested.
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Subscription, Error> {
         let what = What {
             client: self.clone(),
@@ -129,11 +130,11 @@ impl Client {
 }
 
 impl Subscription {
-    /// The next change. `None` after the last one.
+    /// Waits for the next change. Returns `None` after the last one.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it loses nothing.
+    /// Dropping the future loses no change.
     pub async fn next(&mut self) -> Option<Change> {
         loop {
             if let Some(change) = self.what.queue.take() {
@@ -160,7 +161,7 @@ impl Subscription {
         }
     }
 
-    /// All changes as a stream, whose last item tells why there are no more.
+    /// All changes as a stream, whose last item tells why the subscription ended.
     ///
     /// Dropping it ends the subscription.
     ///
@@ -198,7 +199,7 @@ impl Subscription {
         })
     }
 
-    /// Why there are no more changes, once that is so.
+    /// Why the subscription ended, or `None` while it goes on.
     pub fn end(&self) -> Option<&SubscriptionEnd> {
         match &self.state {
             State::Over(end) => Some(end),
@@ -206,7 +207,7 @@ impl Subscription {
         }
     }
 
-    /// What the server will tell. That may be less than what was asked for.
+    /// What the server has agreed to send. This may be less than was asked for.
     pub fn agreed(&self) -> SubscriptionFilter {
         self.what.queue.agreed().unwrap_or_default()
     }
@@ -239,7 +240,7 @@ impl Subscription {
     }
 }
 
-/// The first time it is opened again at once.
+/// The pause before reopening. The first attempt follows at once.
 fn pause(attempt: u32) -> Duration {
     match attempt {
         0 => Duration::ZERO,
@@ -247,18 +248,18 @@ fn pause(attempt: u32) -> Duration {
     }
 }
 
-/// What comes after a state.
+/// How a state ended, and so what follows it.
 enum Next {
     Lost(Error),
     Restored(State),
     Over(SubscriptionEnd),
 }
 
-/// What the end of a stream means.
+/// What the end of a subscription stream means.
 fn after(ended: Result<ListenResult, Error>) -> Next {
     match ended {
         Ok(_) => Next::Over(SubscriptionEnd::Finished),
-        // Some servers end it with a cancel.
+        // Some servers end a subscription by cancelling it.
         Err(error) if error.cancelled_by() == Some(By::Peer) => {
             Next::Over(SubscriptionEnd::Finished)
         }
@@ -266,7 +267,7 @@ fn after(ended: Result<ListenResult, Error>) -> Next {
     }
 }
 
-/// Whether it may be better later.
+/// Whether the error may be temporary, so that another attempt makes sense.
 fn is_passing(error: &Error) -> bool {
     let code = error.refusal().map(|refusal| refusal.code);
     let busy = matches!(
@@ -290,7 +291,8 @@ impl What {
     }
 
     async fn open(&self) -> Result<State, Error> {
-        // One that is being replaced may take longer than a server may to listen.
+        // Waiting for a supervised connection to be replaced does not count towards the time in
+        // which the server must acknowledge.
         let link = self.client.link().await?;
         if link.is_closed() {
             return Err(lost(link.closed_because()));
@@ -334,7 +336,7 @@ impl What {
         }
     }
 
-    /// Changes of lists come unasked.
+    /// Subscribes to each URI on the link. Changes of lists need no subscription in the legacy era.
     async fn open_legacy(&self, link: Arc<Link>) -> Result<State, Error> {
         let changes = self.client.changes();
         changes.add(&self.queue);
@@ -347,9 +349,10 @@ impl What {
         };
         let told = self.told_by_legacy();
         for uri in told.uris() {
-            // If this is dropped or fails, it may have arrived all the same.
+            // Noted first: the request may arrive even if this future is dropped or fails.
             subscribed.uris.push(uri.clone());
-            // Whoever gives the same one up is told first: they could overtake each other.
+            // A pending `resources/unsubscribe` for the same URI goes first: they
+            // could overtake each other.
             let _in_order = changes.in_order().await;
             let params = SubscribeParams::new(uri);
             self.client.request::<Subscribe>(&params).await?;
@@ -358,7 +361,7 @@ impl What {
         Ok(State::Legacy(subscribed))
     }
 
-    /// What a legacy server says that it tells.
+    /// The part of the filter that a legacy server supports, by its capabilities.
     fn told_by_legacy(&self) -> SubscriptionFilter {
         let can = self.client.server_capabilities();
         let tells =
@@ -378,14 +381,13 @@ impl What {
     }
 }
 
-/// What a legacy server was told that we want to know. When this goes, it is told that we do not any
-/// more; nobody waits for that.
+/// The URIs subscribed at a legacy server. Dropping this unsubscribes them in the background.
 struct Subscribed {
     client: Client,
     link: Arc<Link>,
     queue: Arc<ChangeQueue>,
     uris: Vec<String>,
-    /// It may be dropped where there is none.
+    /// Needed because the drop may happen outside of any runtime.
     runtime: Option<Handle>,
 }
 
@@ -403,7 +405,7 @@ impl Drop for Subscribed {
             let uri = uri.to_owned();
             let told = async move {
                 let _in_order = changes.in_order().await;
-                // Somebody else may want to know by now.
+                // Another subscription may have asked for the URI meanwhile.
                 if changes.is_wanted(&uri) {
                     return;
                 }
@@ -429,7 +431,7 @@ impl fmt::Debug for Subscription {
 mod tests {
     use super::*;
 
-    /// As long as it takes to start a server again.
+    /// The attempts last as long as it takes to restart a server.
     #[test]
     fn a_server_has_two_minutes_to_come_back() {
         let all: Duration = (0..ATTEMPTS).map(pause).sum();

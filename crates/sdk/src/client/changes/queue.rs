@@ -11,34 +11,34 @@ use belay_protocol::types::{
 };
 use tokio::sync::Notify;
 
-/// Something on a server changed.
+/// A change on the server that a subscription reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Change {
-    /// The list of tools.
+    /// The list of tools has changed.
     Tools,
-    /// The list of prompts.
+    /// The list of prompts has changed.
     Prompts,
-    /// The list of resources.
+    /// The list of resources has changed.
     Resources,
-    /// A resource.
+    /// A resource was updated.
     Updated {
-        /// Where it is; perhaps a part of what was asked for.
+        /// The URI of the resource, which may be a part of the one subscribed to.
         uri: String,
     },
-    /// More happened than anybody looked at: so many changes were not kept. Whatever was asked for
-    /// may have changed.
+    /// The subscriber fell behind and this many changes were dropped. Anything that was
+    /// subscribed to may have changed.
     Lagged {
-        /// How many.
+        /// The number of dropped changes.
         missed: u64,
     },
-    /// The connection was lost, and is there again. Whatever was asked for may have changed
-    /// meanwhile.
+    /// The connection was lost and is restored. Anything that was subscribed to may
+    /// have changed in between.
     Restored,
 }
 
 impl Change {
-    /// Nobody calls anything that.
+    /// Whether its URI is too long to be kept.
     fn is_long(&self) -> bool {
         const LONGEST: usize = 64 << 10;
         matches!(self, Self::Updated { uri } if uri.len() > LONGEST)
@@ -60,7 +60,7 @@ struct Inner {
     agreed: Option<SubscriptionFilter>,
 }
 
-/// So many changes wait.
+/// The most changes that are queued.
 const WAITING: usize = 256;
 
 impl ChangeQueue {
@@ -76,12 +76,13 @@ impl ChangeQueue {
         self.inner.lock()
     }
 
-    /// Something was told on the link, to everybody who listens.
+    /// Queues a notification from the link, which goes to all subscriptions.
     pub(in crate::client) fn put(&self, notification: &Notification) {
         self.take_in(notification, is_part);
     }
 
-    /// Something was told on the stream of this subscription: the server knows what is a part of what.
+    /// Queues a notification from this subscription's own stream. The server has matched the URI,
+    /// so it is not compared again.
     pub(in crate::client) fn put_own(&self, notification: &Notification) {
         self.take_in(notification, |_, _| true);
     }
@@ -100,7 +101,7 @@ impl ChangeQueue {
         }
     }
 
-    /// What was told, if it was asked for.
+    /// The change that a notification reports, if the filter asks for it.
     fn wanted(&self, notification: &Notification, about: fn(&str, &str) -> bool) -> Option<Change> {
         let filter = &self.filter;
         let (wanted, change) = match &*notification.method {
@@ -134,7 +135,7 @@ impl ChangeQueue {
         self.changed.notify_one();
     }
 
-    /// Nothing is agreed upon yet, or not any more.
+    /// Clears what was agreed, before the subscription is opened again.
     pub(in crate::client) fn disagree(&self) {
         self.lock().agreed = None;
     }
@@ -143,7 +144,7 @@ impl ChangeQueue {
         self.lock().agreed.clone()
     }
 
-    /// Whether it is about this resource.
+    /// Whether the subscription includes exactly this resource.
     pub(in crate::client) fn is_about(&self, uri: &str) -> bool {
         self.filter.uris().iter().any(|known| known == uri)
     }
@@ -157,7 +158,7 @@ impl ChangeQueue {
         }
     }
 
-    /// Waits until something has come.
+    /// Waits until something was queued or agreed.
     pub(in crate::client) async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -171,7 +172,7 @@ impl std::fmt::Debug for ChangeQueue {
     }
 }
 
-/// Whether a resource is the other, or a part of it.
+/// Whether a resource is `whole`, or a part of it.
 fn is_part(uri: &str, whole: &str) -> bool {
     let ends = |last: Option<char>| last.is_none_or(|letter| "/?#:".contains(letter));
     match uri.strip_prefix(whole) {
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(queue.take(), None);
     }
 
-    /// On a link that others listen on, too. A stream has but one who does.
+    /// On a shared link the URI is compared; a stream of its own carries one subscription only.
     #[test]
     fn parts_are_told_by_where_the_whole_ends() {
         for (uri, whole, part) in [
@@ -247,7 +248,7 @@ mod tests {
             queue.put(&updated(uri));
         }
         queue.put(&told(ResourceUpdatedParams::METHOD, r#"{"uri":"b:1"}"#));
-        // Whoever is always a little behind is told first.
+        // A subscriber that lags behind learns of the dropped changes first.
         let missed = 1000 - WAITING as u64;
         assert_eq!(queue.take(), Some(Change::Lagged { missed }));
         for uri in 0..WAITING {

@@ -1,4 +1,4 @@
-//! What a legacy client has said once and for all: a modern one says it with each request.
+//! The settings of a legacy connection. A modern client sends them with each request instead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,18 +14,18 @@ use super::queue::{Change, ChangeQueue, Full, List};
 use crate::driver::{Link, Peer};
 use crate::sync::Mutex;
 
-/// What the client of one link wants.
+/// The settings of the client of one link.
 pub(crate) struct LegacySession {
     level: Mutex<LoggingLevel>,
     changes: ChangeQueue,
-    /// Somebody is telling them.
+    /// Whether a task is sending notifications now.
     telling: AtomicBool,
 }
 
 impl Default for LegacySession {
     fn default() -> Self {
         Self {
-            // Whoever wants more, or less, says so.
+            // The default until the client sends `logging/setLevel`.
             level: Mutex::new(LoggingLevel::Info),
             changes: ChangeQueue::for_lists(),
             telling: AtomicBool::new(false),
@@ -34,7 +34,7 @@ impl Default for LegacySession {
 }
 
 impl LegacySession {
-    /// From which level on it wants log messages.
+    /// The minimum level of log messages.
     pub(crate) fn level(&self) -> LoggingLevel {
         *self.level.lock()
     }
@@ -43,7 +43,7 @@ impl LegacySession {
         *self.level.lock() = level;
     }
 
-    /// Wants to know of a resource, unless these are too many.
+    /// Subscribes to a resource, unless there are too many.
     pub(in crate::server) fn subscribe(
         &self,
         uri: &str,
@@ -57,7 +57,7 @@ impl LegacySession {
         self.changes.unsubscribe(uri);
     }
 
-    /// Tells it, as soon as somebody listens and there is room.
+    /// Queues a change, and sends it as soon as the client listens and there is room.
     pub(in crate::server) fn tell(
         self: &Arc<Self>,
         link: &Arc<Link>,
@@ -69,7 +69,7 @@ impl LegacySession {
         }
     }
 
-    /// Tells what waits. While nobody listens it waits here, where each thing waits once.
+    /// Sends the queued changes. While the client does not listen they wait, each of them once.
     pub(in crate::server) fn tell_all(self: &Arc<Self>, link: &Arc<Link>, runtime: &Handle) {
         if !link.is_heard() || self.telling.swap(true, Ordering::SeqCst) {
             return;
@@ -77,7 +77,7 @@ impl LegacySession {
         let telling = Telling(self.clone(), true);
         let weak = Arc::downgrade(link);
         let tell = async move {
-            // All of it, so that it is dropped here.
+            // Captures the whole guard, so that it is dropped with this task.
             let mut telling = telling;
             let session = telling.0.clone();
             loop {
@@ -92,7 +92,7 @@ impl LegacySession {
                 telling.1 = false;
                 session.telling.store(false, Ordering::SeqCst);
                 let heard = weak.upgrade().is_some_and(|link| link.is_heard());
-                // Something may have come between the last look and this.
+                // A change may have been queued since the last look.
                 if !heard
                     || session.changes.is_empty()
                     || session.telling.swap(true, Ordering::SeqCst)
@@ -106,7 +106,7 @@ impl LegacySession {
     }
 }
 
-/// Somebody who tells. If it is dropped before its end, somebody else may.
+/// Marks that a task is sending. If the task is dropped early, another one may start.
 struct Telling(Arc<LegacySession>, bool);
 
 impl Drop for Telling {

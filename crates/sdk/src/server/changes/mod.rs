@@ -1,7 +1,7 @@
-//! Who is told that something changed.
+//! Delivery of change notifications to clients.
 //!
-//! A modern client listens, and is told what it asked for, on the stream it asked on. A legacy client
-//! is told of every list, and of the resources it has subscribed to, by and by.
+//! A modern client subscribes, and gets the changes it asked for on that stream. A legacy client
+//! gets the changes of all lists, and of the resources it has subscribed to.
 
 mod legacy_session;
 mod queue;
@@ -19,7 +19,7 @@ pub(crate) use legacy_session::LegacySession;
 use queue::ChangeQueue;
 pub(super) use queue::{Change, Full, List};
 
-/// Tells everybody who wants to know.
+/// Sends change notifications to all interested clients.
 #[derive(Clone)]
 pub(in crate::server) struct Changes {
     inner: Arc<Inner>,
@@ -47,12 +47,12 @@ impl Changes {
         }
     }
 
-    /// A list is not what it was.
+    /// A list has changed.
     pub(in crate::server) fn listed(&self, list: List) {
         self.tell(&Change::Listed(list));
     }
 
-    /// A resource is not what it was.
+    /// A resource has changed.
     pub(in crate::server) fn updated(&self, uri: &str) {
         self.tell(&Change::Updated(uri.to_owned()));
     }
@@ -74,7 +74,7 @@ impl Changes {
         }
     }
 
-    /// Somebody listens, until what is given back is dropped.
+    /// Registers a mailbox until the returned listener is dropped.
     pub(in crate::server) fn listen(&self, queue: ChangeQueue) -> Listener {
         let queue = Arc::new(queue);
         let mut listening = self.lock();
@@ -94,7 +94,7 @@ impl Changes {
     }
 }
 
-/// Somebody who listens.
+/// A registered subscription.
 pub(in crate::server) struct Listener {
     changes: Changes,
     number: u64,

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::driver::{Peer, Permit, Pool};
 use crate::sync::{Mutex, MutexGuard};
 
-/// What changed.
+/// A change notification.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(in crate::server) enum Change {
     /// A list.
@@ -18,7 +18,6 @@ pub(in crate::server) enum Change {
     Updated(String),
 }
 
-/// The lists that change.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(in crate::server) enum List {
     Tools,
@@ -38,7 +37,7 @@ pub(in crate::server) struct ChangeQueue {
 struct Inner {
     lists: HashSet<List>,
     uris: HashSet<String>,
-    /// Bytes of the URIs.
+    /// The total length of the URIs.
     bytes: usize,
     weight: Option<Permit>,
     waiting: VecDeque<Change>,
@@ -47,14 +46,14 @@ struct Inner {
 /// Why a resource cannot be subscribed to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::server) enum Full {
-    /// There are so many already.
+    /// Too many resources are subscribed to.
     Many,
-    /// They are too long, with all that is kept for others.
+    /// The URIs exceed the memory budget, together with all else that is stored for the client.
     Long,
 }
 
 impl ChangeQueue {
-    /// For what a filter names, if there is room for that.
+    /// A mailbox for the changes in a filter, if the memory budget allows it.
     pub(in crate::server) fn for_filter(
         filter: &SubscriptionFilter,
         peer: &Arc<Peer>,
@@ -78,7 +77,7 @@ impl ChangeQueue {
         Ok(queue)
     }
 
-    /// For changes of all lists.
+    /// A mailbox for changes of all lists.
     pub(in crate::server) fn for_lists() -> Self {
         let queue = Self::default();
         queue.lock().lists = [List::Tools, List::Prompts, List::Resources].into();
@@ -89,7 +88,7 @@ impl ChangeQueue {
         self.inner.lock()
     }
 
-    /// Also wants to know of this resource, unless that makes too many, or too much.
+    /// Adds a resource, unless there are too many or the memory budget is exceeded.
     pub(in crate::server) fn subscribe(
         &self,
         uri: &str,
@@ -127,7 +126,7 @@ impl ChangeQueue {
             .retain(|change| *change != Change::Updated(uri.to_owned()));
     }
 
-    /// Puts something in, if it is wanted and not there. True if it was.
+    /// Queues a change, if it is wanted and not queued yet. Returns whether it was queued.
     pub(in crate::server) fn put(&self, change: &Change) -> bool {
         let mut inner = self.lock();
         let wanted = match change {
@@ -152,7 +151,7 @@ impl ChangeQueue {
         self.lock().waiting.pop_front()
     }
 
-    /// The same, or waits for something.
+    /// Waits for a change, and takes the oldest.
     pub(in crate::server) async fn next(&self) -> Change {
         loop {
             if let Some(change) = self.take() {
@@ -179,7 +178,7 @@ mod tests {
         assert!(!queue.put(&Change::Listed(List::Prompts)));
         assert!(!queue.put(&Change::Updated("file:///b".into())));
         assert_eq!(queue.take(), Some(updated.clone()));
-        // It can change again as soon as it was told.
+        // The change can happen again once it was sent.
         assert!(queue.put(&updated));
         assert_eq!(queue.take(), Some(Change::Listed(List::Tools)));
         assert_eq!(queue.take(), Some(updated));

@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: tells a modern client what it wants to know, until somebody ends it.
+//! `subscriptions/listen`: sends the changes that a modern client subscribed to.
 
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::modern::{AcknowledgedParams, ListenParams, SubscriptionFilter};
@@ -10,14 +10,14 @@ use crate::context::Context;
 use crate::driver::{Answer, FREE, Pool};
 use crate::server::service::Service;
 
-/// One stream may be about so many resources.
+/// The most resources of one subscription.
 const RESOURCES: usize = 1024;
 
-/// More than a notification has besides its parameters.
+/// An upper bound on what a notification has besides its parameters.
 const ENVELOPE: usize = 1 << 10;
 
-/// Tells until it is dropped: the caller has gone, or the server shuts down. In that case the engine
-/// has given the last word.
+/// Sends notifications until it is dropped: the caller has gone, or the server shuts down. On a
+/// shutdown the engine sends the final result.
 pub(in crate::server) async fn listen(service: &Service, cx: &Context) -> Answer {
     let params: ListenParams = cx.decode_params()?;
     let filter = agreed(service, params.notifications)?;
@@ -30,14 +30,14 @@ pub(in crate::server) async fn listen(service: &Service, cx: &Context) -> Answer
         ErrorObject::new(error_code::OVERLOADED, problem)
     };
     let queue = ChangeQueue::for_filter(&filter, cx.peer()).map_err(|_| overloaded())?;
-    // First this, then the word that it is so: what happens in between is not missed.
+    // Registered before it is acknowledged, so that no change in between is missed.
     let listener = service.changes.listen(queue);
     {
-        // Nothing of this is kept while it listens, which may be for ever; the request is.
+        // Dropped before the loop, which may run forever. The request itself is kept as long.
         let acknowledged = RawJson::encode(&AcknowledgedParams::new(filter)).map_err(internal)?;
         let tagged = acknowledged.with_member("_meta", &meta);
         drop(acknowledged);
-        // It would wait for room that nobody gives back but itself.
+        // A larger frame would wait forever, for room that only this request could free.
         let frame = tagged.as_bytes().len() + ENVELOPE;
         if !cx
             .peer()
@@ -55,7 +55,7 @@ pub(in crate::server) async fn listen(service: &Service, cx: &Context) -> Answer
     }
 }
 
-/// What of it there is here.
+/// The part of the filter that this server supports.
 fn agreed(
     service: &Service,
     wanted: SubscriptionFilter,

@@ -1,9 +1,9 @@
-//! What tells one piece of JSON from another, whatever the order of its members.
+//! Digests of JSON values, independent of the order of members.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// A digest of a piece of JSON.
+/// The digest of a JSON value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Digested([u8; 32]);
 
@@ -18,13 +18,13 @@ impl Digested {
         &self.0
     }
 
-    /// Short enough to be kept for each question.
+    /// Shortened, since one is stored for each question.
     pub(super) fn short(&self) -> String {
         belay_protocol::base64::encode(&self.0[..15])
     }
 }
 
-/// Each value with its kind and its length, so that none can pass for another.
+/// Each value is written with its kind and its length, so that different values differ in bytes.
 fn write(hasher: &mut Sha256, value: &Value) {
     let mut text = |kind: &[u8], text: &str| {
         hasher.update(kind);

@@ -1,7 +1,7 @@
-//! Rounds: what a handler asks of its client.
+//! Multi round-trip requests: a handler's questions to its client.
 //!
-//! In the legacy era a question is a request. In the modern one a request that needs something is
-//! answered with what it needs, and made again with the answers:
+//! In the legacy era a question is a request. In the modern one a request that needs input is
+//! answered with the questions, and the client repeats it with the answers:
 //!
 //! ```text
 //!   tools/call ──► handler ── asks, and nobody has answered ──► input_required, sealed state
@@ -12,9 +12,9 @@
 //!                                          result
 //! ```
 //!
-//! Between two rounds nothing of a request is left here: what was answered and what must not be
-//! computed twice travels with the client, sealed. A question is known by its name and by what it
-//! asks: an answer to something else is none.
+//! Between two rounds the server stores nothing: the answers and the values of `once` are encrypted
+//! and carried by the client. A question is identified by its name and its content: an answer to
+//! another question is not used.
 
 #[cfg(feature = "sealed")]
 mod digest;
@@ -52,51 +52,51 @@ pub(super) use unsealed::RequestState;
 #[cfg(not(feature = "sealed"))]
 use unsealed::{Bound, Digested};
 
-/// What one request asks, and what is known of it.
+/// The questions of one request, with the answers and values that are known.
 #[derive(Default)]
 pub(crate) struct Rounds {
     inner: Mutex<Inner>,
-    /// Something was computed, or will not be.
+    /// A computation has ended, with a value or without.
     computed: Notify,
-    /// The run is over: whoever still asks, elsewhere, gets no answer.
+    /// The run is over: questions in other tasks get no answer.
     over: CancellationToken,
 }
 
 #[derive(Default)]
 struct Inner {
     memory: Memory,
-    /// What came with this request.
+    /// The responses that came with this request.
     responses: Map<String, Value>,
-    /// There was a round before.
+    /// There was an earlier round.
     asked_before: bool,
-    /// What is asked in this round.
+    /// The questions of this round.
     asked: Named<InputRequest>,
     /// The names of the questions of this run.
     names: BTreeSet<String>,
-    /// What is being computed, which must not be computed twice: the round does not end before.
+    /// The keys being computed, which must not be computed twice, so the round waits for them.
     computing: BTreeSet<String>,
-    /// A round that can be seen is over, with questions or without.
+    /// A step of a `Tool::in_steps` handler has ended, with questions or without.
     step_over: bool,
-    /// The request ends so, whatever its handler does.
+    /// The error that ends the request, whatever the handler returns.
     verdict: Option<ErrorObject>,
     waker: Option<Waker>,
 }
 
-/// What the client carries from one round to the next.
+/// The state that the client carries between rounds.
 #[derive(Default, Serialize, Deserialize)]
 struct Memory {
-    /// Answers, each with the digest of its question.
+    /// The answers, each with the digest of its question.
     answers: BTreeMap<String, (String, Value)>,
-    /// What must not be computed twice.
+    /// The values of `once`.
     once: BTreeMap<String, Value>,
-    /// What was asked last, with digests.
+    /// The digests of the last round's questions.
     pending: BTreeMap<String, String>,
-    /// What the round before has left, where rounds can be seen.
+    /// The state of a `Tool::in_steps` handler.
     #[serde(default)]
     step: Option<(Value,)>,
 }
 
-/// How a run of a handler ended.
+/// How the run of a handler ended.
 pub(super) enum Run<T> {
     /// With a result.
     Done(T),
@@ -105,7 +105,7 @@ pub(super) enum Run<T> {
 }
 
 impl Rounds {
-    /// What a request brings along from an earlier round, in the modern era.
+    /// The state that a request carries from an earlier round. Modern only.
     pub(super) fn brought_by(
         cx: &Context,
         state: &RequestState,
@@ -128,8 +128,8 @@ impl Rounds {
         self.inner.lock()
     }
 
-    /// The answer to a question, with what the question is called. If there is none, the request ends
-    /// with this question, and this does not return before.
+    /// The answer to a question, with the name of the question. Without an answer the request ends
+    /// with this question, and this waits for that.
     pub(crate) async fn answer(
         &self,
         name: Option<String>,
@@ -142,17 +142,18 @@ impl Rounds {
         answer
     }
 
-    /// Nobody who asks gets an answer any more.
+    /// Ends the run: open questions get no answer.
     pub(crate) fn end_all(&self) {
         self.over.cancel();
     }
 
-    /// Until the handler is dropped.
+    /// Waits until the run is over, so until the handler is dropped.
     pub(crate) async fn over(&self) {
         self.over.cancelled().await;
     }
 
-    /// Whether whoever asks this is part of what is computed once: other tasks may compute elsewhere.
+    /// Whether this is called from within a `once` computation of this request. Other tasks may be
+    /// computing at the same time, which does not count.
     pub(crate) fn is_computing_here(&self) -> bool {
         COMPUTING.get() == Some(self.address())
     }
@@ -161,20 +162,20 @@ impl Rounds {
         std::ptr::from_ref(&self.inner).addr()
     }
 
-    /// Ends the request, whatever its handler does.
+    /// Ends the request with an error, whatever the handler returns.
     pub(crate) async fn end(&self, error: ErrorObject) {
         self.lock().end(error);
         self.over.cancelled().await;
     }
 
-    /// What the client has answered is not what was asked for. It came with the request, so that is
-    /// what is wrong.
+    /// Ends the request because an answer does not match its question. The error is about the
+    /// request, since the answer came with it.
     pub(crate) fn end_for_answer(&self, name: &str, problem: &str) {
         let problem = format!("`inputResponses`: `{name}`: {problem}");
         self.lock().end(invalid(problem));
     }
 
-    /// What the round before has left, and what was answered to its questions.
+    /// The state of the previous step, and the answers to its questions.
     pub(crate) fn step(&self) -> Option<(Value, Map<String, Value>)> {
         let inner = self.lock();
         let (state,) = inner.memory.step.clone()?;
@@ -183,7 +184,8 @@ impl Rounds {
         Some((state, answers.collect()))
     }
 
-    /// Ends a round that can be seen. What was answered before is the handler's to keep.
+    /// Ends a step. Earlier answers are dropped, because the handler has kept what
+    /// it needs in its state.
     pub(crate) async fn end_step(&self, state: Value, questions: Named<InputRequest>) {
         {
             let mut inner = self.lock();
@@ -196,8 +198,8 @@ impl Rounds {
         self.over.cancelled().await;
     }
 
-    /// What is known under a key, from an earlier round or from this one; else it is to be computed,
-    /// and kept with what is given back.
+    /// The value of a key, from this round or an earlier one. Without one the caller computes it,
+    /// and stores it through the returned guard.
     pub(crate) async fn once(&self, key: &str) -> Result<Value, Computing<'_>> {
         loop {
             let mut computed = pin!(self.computed.notified());
@@ -212,13 +214,13 @@ impl Rounds {
                     return Err(Computing { rounds: self, key });
                 }
             }
-            // Somebody else computes it.
+            // Another task computes it.
             computed.await;
         }
     }
 }
 
-/// Runs a handler until it is done, or has asked something that nobody has answered.
+/// Runs a handler until it is done, or until it has asked a question without an answer.
 pub(super) async fn run<T>(
     cx: &Context,
     state: &RequestState,
@@ -230,7 +232,7 @@ pub(super) async fn run<T>(
         let polled = handler.as_mut().poll(task);
         let rounds = match &polled {
             Poll::Ready(_) => cx.rounds_so_far(),
-            // Who asks may be another task.
+            // The question may come from another task.
             Poll::Pending => cx.rounds(),
         };
         let mut inner = rounds.map(Rounds::lock);
@@ -263,7 +265,7 @@ pub(super) async fn run<T>(
     }
 }
 
-/// When it is dropped, the run is over.
+/// Ends the run when it is dropped.
 struct Over<'a>(&'a Context);
 
 impl Drop for Over<'_> {
@@ -296,7 +298,7 @@ impl Inner {
                 .decode()
                 .map_err(|error| invalid(format!("`inputResponses`: {error}")))?;
         }
-        // What was asked is answered, whether this run asks it first or last.
+        // All answers are stored, in whatever order this run asks its questions.
         for (name, digest) in std::mem::take(&mut self.memory.pending) {
             if let Some(answer) = self.responses.get(&name).cloned() {
                 self.memory.answers.insert(name, (digest, answer));
@@ -305,14 +307,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether the run ends here, whatever its handler does.
+    /// Whether the run ends now, without waiting for its handler.
     fn is_over(&self) -> bool {
         let asked = self.step_over || !self.asked.is_empty();
         self.verdict.is_some() || (asked && self.computing.is_empty())
     }
 
     fn answer(&mut self, name: Option<String>, question: InputRequest) -> Option<(String, Value)> {
-        // A client may know the question by its name, and answer it before it is asked.
+        // A client may know the name of a question, and answer it before it is asked.
         let anticipated = name.is_some() && !self.asked_before;
         let name = self.unique(name.unwrap_or_else(|| "input".to_owned()));
         let digest = digest_of(&question).short();
@@ -332,7 +334,7 @@ impl Inner {
         None
     }
 
-    /// A name that no other question of this run has: `input`, `input-2`, …
+    /// Makes the name unique within this run: `input`, `input-2`, …
     fn unique(&mut self, name: String) -> String {
         let mut unique = name.clone();
         let mut number = 1;
@@ -354,7 +356,7 @@ impl Inner {
         }
     }
 
-    /// What is asked, and what the client carries until it is answered.
+    /// The questions of this round, with the encrypted state for the next one.
     fn questions(
         &mut self,
         cx: &Context,
@@ -376,18 +378,18 @@ impl Inner {
 }
 
 thread_local! {
-    /// For which request something is being computed on this thread at this moment.
+    /// The address of the request whose computation is being polled on this thread.
     static COMPUTING: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Something that is being computed. If this is dropped, somebody else may.
+/// A computation in progress. If it is dropped, another task may compute the key.
 pub(crate) struct Computing<'a> {
     rounds: &'a Rounds,
     key: String,
 }
 
 impl Computing<'_> {
-    /// Computes it. Whoever asks something meanwhile, from within, is told that this cannot be.
+    /// Runs the computation. Questions asked from within it fail.
     pub(crate) async fn run<T>(&self, compute: impl Future<Output = T>) -> T {
         let mut compute = pin!(compute);
         poll_fn(|task| {
@@ -398,7 +400,7 @@ impl Computing<'_> {
         .await
     }
 
-    /// Keeps what was computed.
+    /// Stores the value.
     pub(crate) fn keep(self, value: Value) {
         let mut inner = self.rounds.lock();
         inner.memory.once.insert(self.key.clone(), value);
@@ -415,7 +417,7 @@ impl Drop for Computing<'_> {
     }
 }
 
-/// Even if what runs panics.
+/// Runs its closure on drop, so also when the computation panics.
 struct OnDrop<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -432,7 +434,7 @@ fn digest_of(question: &InputRequest) -> Digested {
     ]))
 }
 
-/// What the state of a request is good for: whoever makes it, and what is asked with what.
+/// What the state is bound to: the principal, the method and the parameters.
 fn bound(cx: &Context) -> Result<Bound<'_>, ErrorObject> {
     let params = cx
         .params()

@@ -1,7 +1,7 @@
-//! What a server gives a client to keep between two rounds, and takes back only as it was.
+//! Encryption of the state that a client carries between two rounds.
 //!
-//! The client carries it and cannot read it. It is good for one principal, one method, the same
-//! parameters, and a while; whatever else comes back is refused.
+//! The client cannot read or change it. It is valid for one principal, one method, the same
+//! parameters, and a limited time; anything else is refused.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,23 +26,23 @@ use crate::Principal;
 pub struct StateKey([u8; 32]);
 
 impl StateKey {
-    /// 32 bytes that nobody can guess.
+    /// A key from 32 random bytes, which must be kept secret.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// From the system's randomness.
+    /// A key from the operating system's random source.
     ///
     /// # Panics
     ///
-    /// If the system has none.
+    /// If there is no random source.
     pub fn random() -> Self {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).expect("the system has randomness");
         Self(bytes)
     }
 
-    /// What names it in what it sealed.
+    /// The identifier of the key in the state it has encrypted.
     fn name(&self) -> [u8; 4] {
         let digest = Sha256::digest(self.0);
         [digest[0], digest[1], digest[2], digest[3]]
@@ -53,7 +53,7 @@ impl StateKey {
     }
 }
 
-/// Keys stay out of logs.
+/// The key is kept out of logs.
 impl fmt::Debug for StateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("StateKey(…)")
@@ -76,7 +76,7 @@ impl fmt::Debug for StateKey {
 /// ```
 #[derive(Clone, Debug)]
 pub struct RequestState {
-    /// The first one seals, all of them open.
+    /// The first one encrypts; each of them can decrypt.
     keys: Vec<StateKey>,
     lifetime: Duration,
     chosen: bool,
@@ -92,7 +92,7 @@ impl Default for RequestState {
     }
 }
 
-/// What is sealed may be so long.
+/// The longest state.
 const LONGEST: usize = 512 * 1024;
 
 const VERSION: u8 = 1;
@@ -100,24 +100,24 @@ const NONCE: usize = 24;
 const HEAD: usize = 1 + 4 + NONCE;
 
 impl RequestState {
-    /// The key that seals. By default it is random, so that no other process can open what this one
-    /// has sealed.
+    /// Sets the key that encrypts. By default it is random, so that other processes
+    /// cannot decrypt the state.
     pub fn key(&mut self, key: StateKey) {
         self.keys[0] = key;
         self.chosen = true;
     }
 
-    /// A key that was used before, or will be used next: what it has sealed is still opened.
+    /// Adds a key that only decrypts, for key rotation.
     pub fn also_opens(&mut self, key: StateKey) {
         self.keys.push(key);
     }
 
-    /// How long a client may take for one round: 15 minutes.
+    /// Sets how long state is valid, which limits the time of one round trip. Default: 15 minutes.
     pub fn lifetime(&mut self, lifetime: Duration) {
         self.lifetime = lifetime;
     }
 
-    /// Whether somebody chose the key.
+    /// Whether a key was set.
     pub(crate) fn is_chosen(&self) -> bool {
         self.chosen
     }
@@ -162,7 +162,7 @@ impl RequestState {
     pub(super) fn open(&self, bound: &Bound<'_>, sealed: &str) -> Result<Vec<u8>, ErrorObject> {
         let opened = self.open_at(SystemTime::now(), bound, sealed);
         opened.ok_or_else(|| {
-            // Which of the checks failed is nobody's business.
+            // The error does not reveal which of the checks failed.
             let problem = "`requestState` was not given out for this request, or too long ago; \
                            begin without it";
             ErrorObject::new(error_code::INVALID_PARAMS, problem)
@@ -197,7 +197,7 @@ impl RequestState {
     }
 }
 
-/// What the state is good for.
+/// What the state is bound to.
 pub(super) struct Bound<'a> {
     pub(super) principal: Option<&'a Principal>,
     pub(super) method: &'a str,
@@ -205,7 +205,7 @@ pub(super) struct Bound<'a> {
 }
 
 impl Bound<'_> {
-    /// Each part with its length, so that none can pass for another.
+    /// Each part is written with its length, so that different values differ in bytes.
     fn bytes(&self, head: &[u8]) -> Vec<u8> {
         let nobody = [0_u8].as_slice();
         let principal = self.principal.map(|principal| principal.name().as_bytes());
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// Also what only differs in letters that mean the same bytes.
+    /// Changes of base64 characters that decode to the same bytes are refused, too.
     #[test]
     fn every_changed_bit_is_refused() {
         let state = RequestState::default();
@@ -315,7 +315,7 @@ mod tests {
             };
             assert!(state.open(&other, &sealed).is_err());
         }
-        // The order of members says nothing.
+        // The order of members makes no difference.
         let same = Bound {
             params: digest(json!({ "fast": true, "order": 7 })),
             ..bound(Some(&alice), "tools/call")

@@ -1,4 +1,4 @@
-//! Rounds that can be seen: a tool as a function from one round to the next.
+//! Explicit round trips: a tool as a function from one round to the next.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -19,10 +19,10 @@ use crate::input::form_of;
 use crate::server::offers::Tool;
 use crate::server::reply::IntoToolResult;
 
-/// What a round begins with: what the one before has left, and what was answered.
+/// The input of a round: the state of the previous one, and the client's answers.
 ///
-/// An answer is read as what was asked. One that is not that, or does not fit, came with the request of
-/// a modern client, and that is then refused (`-32602`), whatever the handler makes of it.
+/// An answer is decoded as what was asked. If it does not match, it came with a modern client's
+/// request, and that request is refused (`-32602`), whatever the handler returns.
 #[derive(Debug)]
 pub struct RoundTrip<S> {
     cx: Context,
@@ -31,12 +31,12 @@ pub struct RoundTrip<S> {
 }
 
 impl<S> RoundTrip<S> {
-    /// What the round before has left; `None` in the first one.
+    /// The state of the previous round, or `None` in the first one.
     pub fn state(&self) -> Option<&S> {
         self.state.as_ref()
     }
 
-    /// The same, to keep.
+    /// Takes the state of the previous round.
     pub fn into_state(self) -> Option<S> {
         self.state
     }
@@ -78,24 +78,24 @@ impl<S> RoundTrip<S> {
         InputError::unfit(problem)
     }
 
-    /// Whether the person agreed to visit the page that was asked for under this name.
+    /// Whether the user agreed to visit the URL of the question of this name.
     pub fn agreed(&self, name: &str) -> Option<Result<(), InputError>> {
         let answer = self.answer::<Elicit>(name)?;
         Some(answer.and_then(|result| agreed(result).map_err(InputError::from)))
     }
 
-    /// What the model said under this name.
+    /// The model's message for the question of this name.
     pub fn sampled(&self, name: &str) -> Option<Result<CreateMessageResult, InputError>> {
         self.answer::<CreateMessage>(name)
     }
 
-    /// Which folders matter, as it was said under this name.
+    /// The client's roots, for the question of this name.
     pub fn roots(&self, name: &str) -> Option<Result<Vec<Root>, InputError>> {
         let answer = self.answer::<ListRoots>(name)?;
         Some(answer.map(|result: ListRootsResult| result.roots))
     }
 
-    /// Any answer, as it came.
+    /// The answer to any question, as it came.
     pub fn answer<R: InputMethod>(&self, name: &str) -> Option<Result<R::Result, InputError>> {
         let answer = self.answers.get(name)?.clone();
         let answer = serde_json::from_value(answer);
@@ -103,7 +103,7 @@ impl<S> RoundTrip<S> {
     }
 }
 
-/// What can be asked: [`Elicit`], [`CreateMessage`] and [`ListRoots`], and nothing else.
+/// The questions of a server: [`Elicit`], [`CreateMessage`] and [`ListRoots`]. The trait is sealed.
 pub trait InputMethod: Typed + sealed::Sealed {}
 
 impl InputMethod for Elicit {}
@@ -123,13 +123,13 @@ mod sealed {
 /// How a round ends.
 #[derive(Debug)]
 pub enum Step<T, S> {
-    /// With a result.
+    /// With the result of the tool.
     Done(T),
-    /// With questions, and what the next round is to know.
+    /// With questions to the client, and the state for the next round.
     Ask(InputRequests<S>),
 }
 
-/// What is asked at the end of a round, each under a name.
+/// The questions at the end of a round, each with a name.
 #[derive(Debug)]
 pub struct InputRequests<S> {
     state: S,
@@ -138,7 +138,7 @@ pub struct InputRequests<S> {
 }
 
 impl<S> InputRequests<S> {
-    /// With what the next round is to know. It travels with the client, sealed.
+    /// Starts with the state for the next round. It is encrypted and carried by the client.
     pub fn new(state: S) -> Self {
         Self {
             state,
@@ -147,7 +147,7 @@ impl<S> InputRequests<S> {
         }
     }
 
-    /// Asks the person to fill in a form with the fields of `T`.
+    /// Asks the user to fill in a form with the fields of `T`.
     pub fn elicit<T: JsonSchema>(self, name: &str, message: impl Into<String>) -> Self {
         match form_of::<T>() {
             Ok(form) => self.ask::<Elicit>(name, &ElicitParams::form(message, form)),
@@ -155,7 +155,7 @@ impl<S> InputRequests<S> {
         }
     }
 
-    /// Asks the person to visit a page.
+    /// Asks the user to visit a URL.
     pub fn elicit_url(
         self,
         name: &str,
@@ -165,7 +165,7 @@ impl<S> InputRequests<S> {
         self.ask::<Elicit>(name, &ElicitParams::url(message, url))
     }
 
-    /// Asks the model.
+    /// Samples the client's language model.
     pub fn sample(self, name: &str, params: &CreateMessageParams) -> Self {
         match params.check_tool_use() {
             Ok(()) => self.ask::<CreateMessage>(name, params),
@@ -173,12 +173,12 @@ impl<S> InputRequests<S> {
         }
     }
 
-    /// Asks which folders matter.
+    /// Asks for the client's roots.
     pub fn roots(self, name: &str) -> Self {
         self.ask::<ListRoots>(name, &ListRootsParams::new())
     }
 
-    /// Asks anything of these.
+    /// Asks any question, with hand-written parameters.
     pub fn ask<R: InputMethod>(mut self, name: &str, params: &R::Params) -> Self {
         match InputRequest::of::<R>(params) {
             Ok(question) => {
@@ -245,7 +245,7 @@ impl Tool {
     }
 }
 
-/// Goes from one round to the next.
+/// Drives the handler from one round to the next.
 struct Steps<S>(PhantomData<fn() -> S>);
 
 impl<S: Serialize + DeserializeOwned> Steps<S> {
@@ -286,7 +286,7 @@ impl<S: Serialize + DeserializeOwned> Steps<S> {
     }
 }
 
-/// Asks: on the modern wire this is the end of the run.
+/// Asks the questions. In the modern era this ends the run.
 async fn ask<S: Serialize>(
     cx: &Context,
     state: &S,
@@ -303,7 +303,7 @@ async fn ask<S: Serialize>(
     for (name, question) in questions {
         running.push((name, cx.ask_legacy(&question)?));
     }
-    // A handler that asks nothing, again and again, lets others have their turn.
+    // A handler that loops without questions must let other tasks run.
     tokio::task::yield_now().await;
     let mut answers = Map::new();
     for (name, answer) in running {

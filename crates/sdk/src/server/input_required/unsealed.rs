@@ -1,5 +1,5 @@
-//! In the place of `seal.rs` and `digest.rs` where the feature `sealed` is off: nothing can be given to a
-//! client to keep, so that no handler can ask on the modern wire.
+//! Replaces `seal.rs` and `digest.rs` without the feature `sealed`: there is no encryption, so no
+//! handler can ask questions in the modern era.
 
 use belay_protocol::jsonrpc::ErrorObject;
 use belay_protocol::types::error_code;
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::Principal;
 
-/// There is no key, and nothing to choose.
+/// There is no key, so there are no settings.
 #[derive(Clone, Default, Debug)]
 pub(in crate::server) struct RequestState;
 
 impl RequestState {
-    /// No key is needed.
+    /// No key is needed, so any process can continue a request.
     pub(crate) fn is_chosen(&self) -> bool {
         true
     }
@@ -29,7 +29,7 @@ impl RequestState {
     }
 }
 
-/// What a state would be good for.
+/// What state would be bound to.
 #[expect(dead_code, reason = "nothing is sealed")]
 pub(super) struct Bound<'a> {
     pub(super) principal: Option<&'a Principal>,
@@ -37,7 +37,7 @@ pub(super) struct Bound<'a> {
     pub(super) params: Digested,
 }
 
-/// One question is as good as another: none is remembered.
+/// All digests are equal, since no question is remembered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Digested;
 

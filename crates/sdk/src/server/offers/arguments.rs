@@ -1,14 +1,14 @@
-//! The arguments of a call, read once: what is held against the schema of a tool is what its handler
-//! gets.
+//! The arguments of a tool call, parsed once: the handler gets the value that was
+//! validated against the tool's schema.
 
 use belay_protocol::jsonrpc::RawJson;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The arguments of a call.
+/// The arguments of a tool call.
 pub(in crate::server) struct Arguments {
     json: RawJson,
-    /// As values, if somebody wanted to see them.
+    /// The parsed value, if validation needed it.
     value: Option<Value>,
 }
 
@@ -22,8 +22,8 @@ impl Arguments {
         &self.json
     }
 
-    /// The arguments as values. Refused if a name stands in an object twice: whoever looks for it must
-    /// find what everybody else finds.
+    /// The parsed arguments. A duplicate name in an object is an error, because parsers differ in
+    /// which of the values they take.
     #[cfg(feature = "validate")]
     pub(in crate::server) fn value(&mut self) -> Result<&Value, String> {
         if self.value.is_none() {
@@ -34,9 +34,9 @@ impl Arguments {
         Ok(self.value.as_ref().unwrap_or(&Value::Null))
     }
 
-    /// What the handler takes; the problem names the argument.
+    /// Decodes the arguments for the handler. The error names the argument.
     pub(in crate::server) fn decode<A: DeserializeOwned>(self) -> Result<A, String> {
-        // A handler without arguments takes `()`, which is no object.
+        // A handler without arguments takes `()`, which is not decoded from an object.
         if self.json.is_empty_object()
             && let Ok(none) = A::deserialize(Value::Null)
         {
@@ -46,12 +46,12 @@ impl Arguments {
             Some(value) => serde_json::from_value(value),
             None => self.json.decode(),
         };
-        // The text has the last word: a value cannot hold integers of more than 64 bits.
+        // The text decides: a `Value` cannot hold integers of more than 64 bits.
         decoded.or_else(|_| decode_slowly(&self.json))
     }
 }
 
-/// Decodes and remembers the way, to name the argument that is wrong.
+/// Decodes again and tracks the path, to name the invalid argument.
 fn decode_slowly<A: DeserializeOwned>(json: &RawJson) -> Result<A, String> {
     let mut json = serde_json::Deserializer::from_slice(json.as_bytes());
     serde_path_to_error::deserialize(&mut json).map_err(|error| {
@@ -63,14 +63,14 @@ fn decode_slowly<A: DeserializeOwned>(json: &RawJson) -> Result<A, String> {
     })
 }
 
-/// Where in the text it is helps nobody who has not written that text.
+/// Removes the position in the text, which does not help a caller that has not seen the text.
 fn without_place(error: &serde_json::Error) -> String {
     let problem = error.to_string();
     let problem = problem.split(" at line ").next();
     problem.unwrap_or_default().to_owned()
 }
 
-/// Values without names that stand in an object twice.
+/// JSON values without duplicate names in objects.
 #[cfg(feature = "validate")]
 mod unique {
     use std::fmt;

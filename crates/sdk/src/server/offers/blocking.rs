@@ -1,7 +1,7 @@
-//! Handlers that block, on threads of their own.
+//! Blocking handlers, on threads of their own.
 //!
-//! A tokio runtime waits for its blocking pool when it is dropped, so one stuck handler would keep
-//! the process alive. These threads are detached: nobody waits for them.
+//! A tokio runtime waits for its blocking pool when it is dropped, so a single stuck handler would
+//! keep the process alive. These threads are detached and never joined.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
@@ -13,9 +13,9 @@ use tokio::sync::oneshot;
 use crate::context::Context;
 use crate::driver::{BoxFuture, Presence};
 
-/// Runs `work` on a thread. The handler counts as existing until the thread is done, whether or not
-/// somebody still waits. There are only so many of these threads: one too many is refused, so that
-/// what cannot be stopped takes nothing from the rest (**bounded**).
+/// Runs `work` on a thread. The handler is counted until the thread ends, even if its result is no
+/// longer awaited. The number of these threads is limited and further calls are refused, so that
+/// handlers that cannot be stopped do not take the capacity of others (**bounded**).
 pub(in crate::server) fn run(
     cx: Context,
     work: impl FnOnce(Context) -> CallToolResult + Send + 'static,
@@ -30,7 +30,7 @@ pub(in crate::server) fn run(
             CallToolResult::error(problem)
         });
     }
-    // So that it can spawn tasks through its context.
+    // Entered on the thread, so that `work` can spawn tasks through its context.
     let runtime = tokio::runtime::Handle::current();
     let spawned = thread::Builder::new()
         .name("belay-blocking".into())
@@ -46,7 +46,7 @@ pub(in crate::server) fn run(
         }
         match result.await {
             Ok(Ok(result)) => result,
-            // The fence around the handler is where panics end.
+            // Panics are caught by the fence around the handler.
             Ok(Err(panic)) => resume_unwind(panic),
             Err(_) => CallToolResult::error("the thread of a blocking tool is gone"),
         }

@@ -1,10 +1,10 @@
-//! For how long results may be kept, and by whom. Modern only.
+//! Cache hints in results: the time to live and the scope. Modern only.
 
 use std::time::Duration;
 
 use belay_protocol::types::{CacheScope, Millis};
 
-/// For how long a result may be kept, and by whom.
+/// How long a client may cache a result, and with whom it may share it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CacheHint {
     span: Duration,
@@ -12,22 +12,22 @@ pub struct CacheHint {
 }
 
 impl CacheHint {
-    /// For so long, by these.
+    /// A result that may be cached for this long, in this scope.
     pub fn new(span: Duration, scope: CacheScope) -> Self {
         Self { span, scope }
     }
 
-    /// Not at all.
+    /// A result that must not be cached.
     pub fn none() -> Self {
         Self::new(Duration::ZERO, CacheScope::Private)
     }
 
-    /// By anybody, for so long: the result is the same for all.
+    /// A result that is the same for every user, so that shared caches may keep it.
     pub fn public(span: Duration) -> Self {
         Self::new(span, CacheScope::Public)
     }
 
-    /// By whoever asked, for so long.
+    /// A result that only the user who asked may reuse.
     pub fn private(span: Duration) -> Self {
         Self::new(span, CacheScope::Private)
     }
@@ -40,7 +40,7 @@ impl CacheHint {
         &self.scope
     }
 
-    /// Says so in a result that does not.
+    /// Adds the hint to a result that has none.
     pub(in crate::server) fn mark(
         &self,
         millis: &mut Option<Millis>,
@@ -71,11 +71,11 @@ impl CacheHint {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Caching {
-    /// Lists of tools, resources, templates and prompts: 30 s, by whoever asked.
+    /// Lists of tools, resources, templates and prompts. Default: 30 s, private.
     pub lists: CacheHint,
-    /// What was read: not at all.
+    /// Contents of resources. Default: not cached.
     pub reads: CacheHint,
-    /// How the server introduced itself: an hour, by anybody.
+    /// The result of `server/discover`. Default: one hour, public.
     pub discovery: CacheHint,
 }
 

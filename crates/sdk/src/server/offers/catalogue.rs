@@ -1,4 +1,4 @@
-//! What a server offers, by name, in the order in which it was offered.
+//! The registry of a server's tools, prompts or resources, by name, in the order of registration.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +10,13 @@ use belay_protocol::types::{PaginatedParams, error_code};
 use crate::server::changes::{Changes, List};
 use crate::sync::RwLock;
 
-/// Something that is offered by a name that nothing else has.
+/// An entry of the registry, with a unique key.
 pub(in crate::server) trait Offer: Send + Sync + 'static {
-    /// Its name, or its URI.
+    /// The name or the URI.
     fn key(&self) -> &str;
 }
 
-/// What is offered. It can change while the server runs; whoever wants to know is told.
+/// A registry of entries. It can change while the server runs, and subscribers are notified.
 pub(in crate::server) struct Catalogue<T> {
     shared: Arc<Shared<T>>,
 }
@@ -24,12 +24,12 @@ pub(in crate::server) struct Catalogue<T> {
 struct Shared<T> {
     list: List,
     changes: Changes,
-    /// Somebody can offer something, or has. What was said to be offered stays so.
+    /// Whether the feature is declared. Once it was declared it stays so, even with no entries.
     offered: AtomicBool,
     items: RwLock<Items<T>>,
 }
 
-/// Places are never given twice, so a page that begins after one is the same page later.
+/// Places are never reused, so a cursor, which names a place, stays valid after changes.
 struct Items<T> {
     by_place: BTreeMap<u64, Slot<T>>,
     places: HashMap<String, u64>,
@@ -58,7 +58,7 @@ impl<T: Offer> Catalogue<T> {
         }
     }
 
-    /// From now on something of this kind can be asked for.
+    /// Declares the feature, even without entries.
     pub(in crate::server) fn offer(&self) {
         self.shared.offered.store(true, Ordering::Relaxed);
     }
@@ -67,12 +67,12 @@ impl<T: Offer> Catalogue<T> {
         self.shared.offered.load(Ordering::Relaxed)
     }
 
-    /// Tells that it is not what it was.
+    /// Notifies subscribers that the list has changed.
     pub(in crate::server) fn changed(&self) {
         self.shared.changes.listed(self.shared.list);
     }
 
-    /// Adds one, or replaces the one of the same name in its place.
+    /// Adds an entry, or replaces the one with the same key in its place.
     pub(in crate::server) fn add(&self, item: T) {
         self.offer();
         let replaced = self.change(|items| {
@@ -90,7 +90,7 @@ impl<T: Offer> Catalogue<T> {
         drop(replaced);
     }
 
-    /// Removes one. False if there was none.
+    /// Removes an entry. Returns false if there was none.
     pub(in crate::server) fn remove(&self, key: &str) -> bool {
         let removed = self.change(|items| {
             let place = items.places.remove(key)?;
@@ -99,7 +99,7 @@ impl<T: Offer> Catalogue<T> {
         removed.is_some()
     }
 
-    /// Takes one out of sight, or back. False if there is none, or nothing changed.
+    /// Hides or shows an entry. Returns false if there is none, or if nothing changed.
     pub(in crate::server) fn set_enabled(&self, key: &str, enabled: bool) -> bool {
         let changed = self.change(|items| {
             let place = items.places.get(key)?;
@@ -109,8 +109,8 @@ impl<T: Offer> Catalogue<T> {
         changed.is_some()
     }
 
-    /// Changes the items; whoever wants to know is told, if it did. What was taken out is given back,
-    /// to be dropped outside the lock: its destructor is not ours.
+    /// Changes the entries, and notifies subscribers if there was a change. Removed entries are
+    /// returned, to be dropped outside of the lock, because their destructors are user code.
     fn change<R>(&self, change: impl FnOnce(&mut Items<T>) -> Option<R>) -> Option<R> {
         let changed = {
             let mut items = self.shared.items.write();
@@ -124,28 +124,28 @@ impl<T: Offer> Catalogue<T> {
         self.shared.items.read()
     }
 
-    /// The one of this name, if it is in sight.
+    /// The entry with this key, if it is enabled.
     pub(in crate::server) fn get(&self, key: &str) -> Option<Arc<T>> {
         let items = self.items();
         let slot = items.by_place.get(items.places.get(key)?)?;
         slot.enabled.then(|| slot.item.clone())
     }
 
-    /// The first that is good for something.
+    /// The first enabled entry for which `good` returns a value.
     pub(in crate::server) fn find<R>(&self, good: impl FnMut(&Arc<T>) -> Option<R>) -> Option<R> {
         let items = self.items();
         let enabled = items.by_place.values().filter(|slot| slot.enabled);
         enabled.map(|slot| &slot.item).find_map(good)
     }
 
-    /// The names of those in sight.
+    /// The keys of the enabled entries.
     pub(in crate::server) fn names(&self) -> Vec<String> {
         let items = self.items();
         let enabled = items.by_place.values().filter(|slot| slot.enabled);
         enabled.map(|slot| slot.item.key().to_owned()).collect()
     }
 
-    /// One page, and where the next one begins.
+    /// One page of descriptions, and the cursor of the next page.
     pub(in crate::server) fn page<D>(
         &self,
         params: Option<&Params>,
@@ -168,7 +168,7 @@ impl<T: Offer> Catalogue<T> {
     }
 }
 
-/// The place that a page begins after.
+/// The place that a page begins after, from its cursor.
 fn begins_after(params: Option<&Params>) -> Result<u64, ErrorObject> {
     let invalid = |problem: String| ErrorObject::new(error_code::INVALID_PARAMS, problem);
     let Some(params) = params else {

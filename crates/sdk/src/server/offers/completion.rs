@@ -1,4 +1,4 @@
-//! What an argument could be, while somebody types it.
+//! Completion of arguments: suggestions while the user types.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,19 +11,19 @@ use super::{Prompts, Resources};
 use crate::context::Context;
 use crate::driver::BoxFuture;
 
-/// What somebody is typing.
+/// An argument that is being completed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct CompletionRequest {
-    /// The argument.
+    /// The name of the argument.
     pub argument: String,
-    /// What was typed so far.
+    /// The text typed so far.
     pub value: String,
-    /// Other arguments, which are settled.
+    /// The values of other arguments that are already chosen.
     pub settled: BTreeMap<String, String>,
 }
 
-/// Says what an argument could be.
+/// A function that suggests values for an argument.
 #[derive(Clone)]
 pub(in crate::server) struct Completer(
     Arc<dyn Fn(Context, CompletionRequest) -> BoxFuture<Completion> + Send + Sync>,
@@ -57,7 +57,7 @@ impl Completers {
         self.0.is_empty()
     }
 
-    /// What an argument could be. Nobody knows of one that has no completer.
+    /// Suggestions for an argument. Without a completer there are none.
     pub(in crate::server) async fn complete(
         &self,
         cx: &Context,
@@ -70,7 +70,7 @@ impl Completers {
     }
 }
 
-/// `completion/complete`.
+/// Handles `completion/complete`.
 pub(in crate::server) async fn complete(
     cx: &Context,
     prompts: &Prompts,

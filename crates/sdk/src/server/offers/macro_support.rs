@@ -1,9 +1,8 @@
-//! For the macros: makes a result of whatever a method returns.
+//! For the macros: turns the return value of a method into a tool result.
 //!
-//! A method may return what [`IntoToolResult`] takes, or a value of its own with `Serialize` and
-//! `JsonSchema`, which becomes structured content. Which of them it is, is decided by how many
-//! references stand before it: the compiler tries `ViaContent` first, then `ViaResult`, then
-//! `ViaStructured`.
+//! A method may return a type with [`IntoToolResult`], or a value with `Serialize` and
+//! `JsonSchema`, which becomes structured content. Autoref decides between the two: the compiler
+//! tries `ViaContent` first, then `ViaResult`, then `ViaStructured`, by the number of references.
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -15,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::server::reply::{IntoToolResult, Json};
 
-/// What a method returned, or its type alone.
+/// The return value of a method, or its type alone.
 #[allow(
     missing_debug_implementations,
     reason = "it exists for a moment, in expansions"
@@ -23,12 +22,12 @@ use crate::server::reply::{IntoToolResult, Json};
 pub struct Produced<T>(Cell<Option<T>>);
 
 impl<T> Produced<T> {
-    /// What a method returned.
+    /// With the return value.
     pub fn new(output: T) -> Self {
         Self(Cell::new(Some(output)))
     }
 
-    /// Its type alone.
+    /// With the type alone.
     pub fn none() -> Self {
         Self(Cell::new(None))
     }
@@ -49,11 +48,11 @@ pub trait Structured: Serialize + JsonSchema {}
 
 impl<T: Serialize + JsonSchema> Structured for T {}
 
-/// First choice: what says itself how to become a result.
+/// First choice: a type with [`IntoToolResult`].
 pub trait ViaContent {
-    /// The result.
+    /// The tool result.
     fn produce(&self) -> CallToolResult;
-    /// The schema of its structured content.
+    /// The schema of the structured content.
     fn output_schema(&self) -> Option<Map<String, Value>>;
 }
 
@@ -67,15 +66,15 @@ impl<T: IntoToolResult> ViaContent for &&Produced<T> {
     }
 }
 
-/// Second choice: a `Result` of a value of one's own. No `Result` gets past this: an error that
-/// cannot be shown is told so by the compiler.
+/// Second choice: a `Result` with a serializable value. Every `Result` ends here, so that the
+/// compiler reports an error type without `Display`.
 pub trait ViaResult<T, E> {
-    /// The result.
+    /// The tool result.
     fn produce(&self) -> CallToolResult
     where
         T: Structured,
         E: Display;
-    /// The schema of its structured content.
+    /// The schema of the structured content.
     fn output_schema(&self) -> Option<Map<String, Value>>
     where
         T: Structured,
@@ -100,13 +99,13 @@ impl<T, E> ViaResult<T, E> for &Produced<Result<T, E>> {
     }
 }
 
-/// Last choice: a value of one's own. If it is none, the message says what it should be.
+/// Last choice: a serializable value. For other types the compiler prints a hint.
 pub trait ViaStructured<T> {
-    /// The result.
+    /// The tool result.
     fn produce(&self) -> CallToolResult
     where
         T: Structured;
-    /// The schema of its structured content.
+    /// The schema of the structured content.
     fn output_schema(&self) -> Option<Map<String, Value>>
     where
         T: Structured;

@@ -1,4 +1,4 @@
-//! Prompts: words for a model, which a person chooses and fills in.
+//! Prompts: message templates that the user chooses and fills in.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::driver::BoxFuture;
 use crate::server::changes::{Changes, List};
 use crate::server::reply::schema_of;
 
-/// Words for a model, which a person chooses and fills in.
+/// A prompt: a message template that the user chooses and fills in.
 ///
 /// ```
 /// use belay::{Context, Prompt};
@@ -45,8 +45,8 @@ use crate::server::reply::schema_of;
 /// });
 /// ```
 ///
-/// The arguments of a prompt are texts on the wire; the fields of what the handler takes may be
-/// numbers, `bool`s and enums, too. A handler gives a `String` for one message of the person's, a
+/// Prompt arguments are strings on the wire. The fields of the handler's type may be numbers,
+/// `bool`s and enums, too, and are parsed. A handler returns a `String` for one user message, a
 /// [`PromptMessage`] or several, a [`GetPromptResult`], or a `Result` with a [`RequestError`].
 #[derive(Clone)]
 #[must_use = "a prompt does nothing until a server offers it"]
@@ -61,7 +61,7 @@ type Handler =
     Arc<dyn Fn(Context, Given) -> BoxFuture<Result<GetPromptResult, RequestError>> + Send + Sync>;
 
 impl Prompt {
-    /// A prompt from its name and its handler. Its arguments are made from their type.
+    /// Makes a prompt from its name and its handler. The argument type defines the arguments.
     pub fn new<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -93,25 +93,25 @@ impl Prompt {
         }
     }
 
-    /// What it is for.
+    /// Sets the description.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description.description = Some(description.into());
         self
     }
 
-    /// What it is called for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.description.title = Some(title.into());
         self
     }
 
-    /// What it looks like.
+    /// Adds an icon.
     pub fn icon(mut self, icon: Icon) -> Self {
         self.description.icons.get_or_insert_default().push(icon);
         self
     }
 
-    /// Changes what is told of an argument, or adds one.
+    /// Changes the description of an argument, or adds an argument.
     pub fn argument(
         mut self,
         name: impl Into<String>,
@@ -130,7 +130,7 @@ impl Prompt {
         self
     }
 
-    /// Says what an argument could be, while somebody types it.
+    /// Registers a completer, which suggests values for an argument while the user types.
     pub fn complete<F, Fut, I>(mut self, argument: impl Into<String>, completer: F) -> Self
     where
         F: Fn(Context, CompletionRequest) -> Fut + Send + Sync + 'static,
@@ -155,7 +155,7 @@ impl std::fmt::Debug for Prompt {
     }
 }
 
-/// The fields of a type, as arguments.
+/// The fields of a type, as prompt arguments.
 fn arguments_of(schema: &Map<String, Value>) -> Vec<PromptArgument> {
     let required = schema.get("required").and_then(Value::as_array);
     let is_required = |name: &str| {
@@ -173,14 +173,14 @@ fn arguments_of(schema: &Map<String, Value>) -> Vec<PromptArgument> {
     fields.into_iter().flatten().map(describe).collect()
 }
 
-/// Something that can be a prompt, filled in.
+/// A type that a prompt handler can return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a prompt",
     label = "the result of a prompt",
     note = "give a `String`, a `PromptMessage` or several, a `GetPromptResult`, or a `Result` with a `belay::RequestError`"
 )]
 pub trait IntoPrompt {
-    /// The prompt.
+    /// Converts it to the result of `prompts/get`.
     fn into_prompt(self) -> Result<GetPromptResult, RequestError>;
 }
 
@@ -226,8 +226,8 @@ impl<T: IntoPrompt, E: Into<RequestError>> IntoPrompt for Result<T, E> {
     }
 }
 
-/// The prompts of a server. They can be added, removed and disabled while it runs; whoever listens is
-/// told.
+/// The prompts of a server. They can be added, removed and disabled while it runs;
+/// subscribed clients are notified.
 #[derive(Clone)]
 pub struct Prompts {
     catalogue: Catalogue<Prompt>,
@@ -240,27 +240,27 @@ impl Prompts {
         }
     }
 
-    /// Adds a prompt, or replaces the one of the same name.
+    /// Adds a prompt, or replaces the one with the same name.
     pub fn add(&self, prompt: Prompt) {
         self.catalogue.add(prompt);
     }
 
-    /// Removes a prompt. False if there was none.
+    /// Removes a prompt. Returns false if there was none.
     pub fn remove(&self, name: &str) -> bool {
         self.catalogue.remove(name)
     }
 
-    /// Takes a prompt out of sight, or back. False if there is none, or nothing changed.
+    /// Hides or shows a prompt. Returns false if there is none, or if nothing changed.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> bool {
         self.catalogue.set_enabled(name, enabled)
     }
 
-    /// The names of the prompts that are enabled.
+    /// The names of the enabled prompts.
     pub fn names(&self) -> Vec<String> {
         self.catalogue.names()
     }
 
-    /// Tells everybody who wants to know that the list is not what it was.
+    /// Notifies subscribed clients that the list has changed.
     pub fn changed(&self) {
         self.catalogue.changed();
     }
@@ -314,7 +314,7 @@ impl Prompts {
         Ok(result)
     }
 
-    /// What an argument of a prompt could be.
+    /// Completes an argument of a prompt.
     pub(in crate::server) async fn complete(
         &self,
         cx: &Context,

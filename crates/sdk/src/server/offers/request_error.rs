@@ -1,4 +1,4 @@
-//! Why a resource or a prompt could not be given.
+//! `RequestError`: why a resource or a prompt could not be given.
 
 use std::fmt;
 
@@ -31,32 +31,32 @@ enum Kind {
 }
 
 impl RequestError {
-    /// In one's own words: something went wrong here.
+    /// An internal error, with a message of your own.
     pub fn new(message: impl Into<String>) -> Self {
         Self(Kind::Failed(message.into()))
     }
 
-    /// There is no such resource.
+    /// The resource does not exist.
     pub fn not_found() -> Self {
         Self(Kind::NotFound)
     }
 
-    /// What was asked for makes no sense.
+    /// The request is invalid.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self(Kind::Invalid(message.into()))
     }
 
-    /// With a code of one's own.
+    /// A protocol error with a code of your own.
     pub fn refused(error: ErrorObject) -> Self {
         Self(Kind::Refused(error))
     }
 
-    /// Whether it says that there is no such resource.
+    /// Whether the resource does not exist.
     pub fn is_not_found(&self) -> bool {
         self.0 == Kind::NotFound
     }
 
-    /// As the caller gets it.
+    /// The error that is sent to the caller.
     pub(in crate::server) fn into_error(self, era: Era, uri: Option<&str>) -> ErrorObject {
         match self.0 {
             Kind::NotFound => not_found(era, uri),
@@ -67,7 +67,7 @@ impl RequestError {
     }
 }
 
-/// The message, and those of its causes.
+/// The message, followed by those of its sources.
 impl<E: std::error::Error> From<E> for RequestError {
     fn from(error: E) -> Self {
         Self::new(super::tool_error::chain(&error))
@@ -84,7 +84,7 @@ impl fmt::Display for RequestError {
     }
 }
 
-/// No such resource. The eras have a code each.
+/// The error for a missing resource. The eras use different codes.
 pub(in crate::server) fn not_found(era: Era, uri: Option<&str>) -> ErrorObject {
     let code = match era {
         Era::Legacy => error_code::LEGACY_RESOURCE_NOT_FOUND,

@@ -1,15 +1,16 @@
-//! Whether a type refuses by itself all that its schema does. Then arguments are read straight into it,
-//! and not as values that are held against the schema first.
+//! Whether a type rejects everything that its schema rejects. If so, arguments are decoded straight
+//! into it, without validating a `Value` against the schema first.
 //!
-//! That is found out, not believed, for schemas that say no more than which members there are and of
-//! which plain type each is:
+//! This is tested rather than assumed, and only for schemas that list members and
+//! the plain type of each:
 //!
-//! 1. The type is read from a recorder (`recorder.rs`), which sees what it asks for. It has to be a struct with just
-//!    these members, aliases included, each of which asks for a plain type: whoever reads JSON then gives
-//!    it no other. A type that takes whatever comes (a lenient `deserialize_with`, `flatten`, a map, a
-//!    `Value`) asks for anything, and is checked as before.
-//! 2. It is given what only the type itself can refuse: `null`, a member that is missing or there twice,
-//!    numbers with a fraction or beyond a bound. It has to refuse them all.
+//! 1. The type is deserialized from a recorder (`recorder.rs`), which sees what it asks for.
+//!    It must be a struct with exactly these members, aliases included, each of which asks
+//!    for a plain type: a JSON deserializer then accepts no other. A type that accepts
+//!    anything (a lenient `deserialize_with`, `flatten`, a map, a `Value`) asks for any
+//!    value, and is validated as before.
+//! 2. It is given the values that only the type itself can reject: `null`, a missing or duplicate
+//!    member, numbers with a fraction or beyond a bound. It must reject all of them.
 
 mod recorder;
 
@@ -18,12 +19,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// Whether `A` refuses all that this schema does. False if that cannot be told.
+/// Whether `A` rejects everything that this schema rejects. False if that cannot be determined.
 pub(in crate::server) fn refuses_all_that_its_schema_does<A: DeserializeOwned>(
     schema: &Map<String, Value>,
 ) -> bool {
     let refuses = |text: &str| serde_json::from_str::<A>(text).is_err();
-    // It is not our code, and this is no call of it.
+    // `A`'s deserializer is user code, and may panic on these values.
     let told = catch_unwind(AssertUnwindSafe(|| {
         let members = Members::of(schema)?;
         Some(members.are(recorder::plain_fields::<A>()?) && members.refuses_all(refuses))
@@ -31,10 +32,10 @@ pub(in crate::server) fn refuses_all_that_its_schema_does<A: DeserializeOwned>(
     told.ok().flatten().unwrap_or(false)
 }
 
-/// What a schema says of the members of an object, if it says nothing else.
+/// The members of an object schema, if the schema says nothing else.
 struct Members<'a> {
     all: Vec<Member<'a>>,
-    /// There are no others.
+    /// Additional members are not allowed.
     closed: bool,
 }
 
@@ -45,7 +46,7 @@ struct Member<'a> {
     required: bool,
 }
 
-/// What only explains.
+/// Keywords that do not restrict values.
 const ANNOTATIONS: [&str; 5] = ["$schema", "title", "description", "default", "examples"];
 
 impl<'a> Members<'a> {
@@ -87,12 +88,13 @@ impl<'a> Members<'a> {
         Some(Self { all, closed })
     }
 
-    /// Whether these are their names.
+    /// Whether these are the names of the members.
     fn are(&self, names: &[&str]) -> bool {
         self.all.len() == names.len() && self.all.iter().all(|member| names.contains(&member.name))
     }
 
-    /// Whether what takes the least that this allows refuses all that it does not allow.
+    /// Whether every variation of a minimal object that the schema rejects is
+    /// rejected by `refuses`.
     fn refuses_all(&self, refuses: impl Fn(&str) -> bool) -> bool {
         let mut least = Map::new();
         for member in self.all.iter().filter(|member| member.required) {
@@ -103,7 +105,7 @@ impl<'a> Members<'a> {
             object.insert(name.to_owned(), value.clone());
             Value::Object(object).to_string()
         };
-        // One that takes nothing at all refuses everything, and says nothing about any of it.
+        // A type that rejects even the minimal object rejects everything, which proves nothing.
         if refuses(&Value::Object(least.clone()).to_string()) {
             return false;
         }
@@ -116,7 +118,7 @@ impl<'a> Members<'a> {
             without.shift_remove(member.name);
             let is_needed = !member.required || refuses(&Value::Object(without).to_string());
             let takes = !refuses(&with(member.name, &member.sample()));
-            // Of two with the same name, nobody knows which is meant.
+            // With duplicate names it is ambiguous which value counts.
             let is_unique = refuses(&with(member.name, &member.sample()).replacen(
                 '{',
                 &format!("{{{}:{},", json!(member.name), member.sample()),
@@ -153,7 +155,7 @@ impl<'a> Member<'a> {
                 }
                 "minimum" => member.bounds.push(value.as_i64()?.checked_sub(1)?),
                 "maximum" => member.bounds.push(value.as_i64()?.checked_add(1)?),
-                // How wide an integer is: its bounds say the same.
+                // The width of an integer, which its bounds express as well.
                 "format" if value.as_str().is_some_and(is_width) => {}
                 _ if is_annotation(key) => {}
                 _ => return None,
@@ -164,7 +166,7 @@ impl<'a> Member<'a> {
         (!member.types.is_empty() && member.types.iter().all(is_plain)).then_some(member)
     }
 
-    /// A value that fits.
+    /// A valid value.
     fn sample(&self) -> Value {
         match self.types.first().copied() {
             Some("string") => json!(""),
@@ -174,7 +176,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Values that do not fit: of every other type, and just beyond each bound.
+    /// Invalid values: of every other type, and just beyond each bound.
     fn refused(&self) -> Vec<Value> {
         let is = |kind: &str| self.types.contains(&kind);
         let kinds = [

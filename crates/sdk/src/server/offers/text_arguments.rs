@@ -1,4 +1,4 @@
-//! CompletionRequest arguments out of texts: those of prompts, and the variables of URIs.
+//! CompletionRequest arguments from strings: prompt arguments, and variables of URI templates.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::de::{self, DeserializeOwned, Deserializer, EnumAccess, IntoDeserializ
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
-/// Decodes named texts; the problem names the one that does not fit.
+/// Decodes named strings. The error names the one that is invalid.
 pub(in crate::server) fn decode<'a, T: DeserializeOwned>(
     named: impl IntoIterator<Item = (&'a str, Cow<'a, str>)>,
 ) -> Result<T, String> {
@@ -17,7 +17,7 @@ pub(in crate::server) fn decode<'a, T: DeserializeOwned>(
         .into_iter()
         .map(|(name, text)| (name, Text { name, text }))
         .collect();
-    // What takes nothing takes `()`, which is no object.
+    // A handler without arguments takes `()`, which is not decoded from a map.
     if pairs.is_empty()
         && let Ok(none) = T::deserialize(Value::Null)
     {
@@ -27,7 +27,7 @@ pub(in crate::server) fn decode<'a, T: DeserializeOwned>(
     T::deserialize(map).map_err(|Problem(problem)| problem)
 }
 
-/// One of them.
+/// A named string.
 struct Text<'a> {
     name: &'a str,
     text: Cow<'a, str>,
@@ -120,7 +120,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
     }
 }
 
-/// A text as the name of a variant.
+/// A string as the name of an enum variant.
 struct Variant(String);
 
 impl<'de> EnumAccess<'de> for Variant {
@@ -136,7 +136,7 @@ impl<'de> EnumAccess<'de> for Variant {
     }
 }
 
-/// What does not fit.
+/// Why a string is invalid.
 #[derive(Debug)]
 struct Problem(String);
 

@@ -1,8 +1,8 @@
-//! Why a tool failed.
+//! `ToolError`: why a tool failed.
 
 use std::fmt;
 
-/// Why a tool failed, in words that the model gets to see.
+/// Why a tool failed, in a message that the model can read.
 ///
 /// Any error becomes one, so `?` works. Its message is shown to the caller, so it should not hold
 /// secrets.
@@ -23,20 +23,20 @@ use std::fmt;
 pub struct ToolError(String);
 
 impl ToolError {
-    /// In one's own words.
+    /// An error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 }
 
-/// The message, and those of its causes.
+/// The message, followed by those of its sources.
 impl<E: std::error::Error> From<E> for ToolError {
     fn from(error: E) -> Self {
         Self(chain(&error))
     }
 }
 
-/// The message of an error, and those of its causes.
+/// The message of an error, followed by those of its sources.
 pub(in crate::server) fn chain(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! What a tool takes and gives, held against its schemas.
+//! Validation of a tool's arguments and results against its schemas.
 
 use belay_protocol::jsonrpc::ErrorObject;
 use belay_protocol::types::{Tool as Description, error_code};
@@ -7,25 +7,25 @@ use serde_json::{Map, Value};
 use super::arguments::Arguments;
 use crate::schema::{Schema, SchemaError};
 
-/// Arguments that are decoded take up to so many times the bytes that a message may have. A table takes so
-/// many times its text, and a list within a list 150 times.
+/// The limit on decoded arguments, as a multiple of the message size limit. An object can take this
+/// many times the bytes of its text, and nested lists 150 times.
 const DECODED: usize = 16;
-/// Nothing takes so many times its text, so that it need not be looked at while it is short.
+/// No text takes more than this many times its bytes, so shorter texts need no estimate.
 const MOST_DECODED: usize = 256;
 
-/// The schemas of one tool.
+/// The compiled schemas of one tool.
 pub(in crate::server) struct ToolSchemas {
     input: Result<Schema, SchemaError>,
-    /// The type of the arguments refuses all that the schema does, so nothing is checked twice.
+    /// The argument type rejects everything that the schema rejects, so validation is skipped.
     is_implied: bool,
     output: Option<Result<Schema, SchemaError>>,
 }
 
-/// Why arguments are not passed on.
+/// Why a tool is not called.
 pub(in crate::server) enum NotCalled {
-    /// The request is refused.
+    /// The request is refused with an error.
     Refused(ErrorObject),
-    /// The tool answers what is wrong with them, so that the model gets to see it.
+    /// The problem is returned as a tool result, so that the model can read it.
     Told(String),
 }
 
@@ -39,7 +39,8 @@ impl ToolSchemas {
         }
     }
 
-    /// Whether a tool may be called with these arguments, in a message of `received_bytes` at most.
+    /// Whether a tool may be called with these arguments. A message has at most
+    /// `received_bytes` bytes.
     pub(in crate::server) fn check_arguments(
         &self,
         tool: &str,
@@ -47,7 +48,8 @@ impl ToolSchemas {
         received_bytes: usize,
     ) -> Result<(), NotCalled> {
         let refused = |code, problem| Err(NotCalled::Refused(ErrorObject::new(code, problem)));
-        // What was to be checked and is not, is not let in; what it would give neither.
+        // A tool with an unusable schema is not called, whether it is for the
+        // arguments or for the result.
         let schema = match (&self.input, &self.output) {
             (Ok(input), None | Some(Ok(_))) => input,
             (Err(error), _) | (_, Some(Err(error))) => {
@@ -78,14 +80,14 @@ impl ToolSchemas {
         Err(NotCalled::Told(problem))
     }
 
-    /// What is wrong with the structured content of a result. What cannot be found out is not wrong: the
-    /// schema is the server's own, and so is the result.
+    /// Validates the structured content of a result. Undecided validation passes: schema and
+    /// result are both the server's own.
     pub(in crate::server) fn check_result(
         &self,
         tool: &str,
         content: &Value,
     ) -> Result<(), String> {
-        // One that cannot be used was refused before the tool was called.
+        // An unusable schema was refused before the tool was called.
         let Some(Ok(schema)) = &self.output else {
             return Ok(());
         };
@@ -117,7 +119,7 @@ fn compile(tool: &str, keyword: &str, schema: &Map<String, Value>) -> Result<Sch
     schema
 }
 
-/// Whether JSON takes more than so many bytes when it is decoded to a [`Value`], about.
+/// Estimates whether JSON takes more than `most` bytes when it is decoded to a [`Value`].
 fn is_larger_decoded(json: &[u8], most: usize) -> bool {
     if json.len().saturating_mul(MOST_DECODED) <= most {
         return false;
@@ -125,8 +127,8 @@ fn is_larger_decoded(json: &[u8], most: usize) -> bool {
     values_worth(json).saturating_mul(size_of::<Value>()) > most
 }
 
-/// How many values would take as much memory as well-formed JSON does when it is decoded: itself, one for
-/// each name, and four for a list or an object with anything in it, which has room for as many at first.
+/// Estimates the memory of decoded JSON, in values: one for each value, one for each name, and four
+/// more for each list or object that is not empty, which has room for four at first.
 fn values_worth(json: &[u8]) -> usize {
     let mut values = 1;
     let mut rest = json;
@@ -142,7 +144,7 @@ fn values_worth(json: &[u8]) -> usize {
     values
 }
 
-/// What comes after a string whose opening quote has been read.
+/// The rest after a string whose opening quote has been read.
 fn after_string(mut rest: &[u8]) -> &[u8] {
     loop {
         rest = match rest {

@@ -1,4 +1,4 @@
-//! Tools: what a server can do for a client.
+//! Tools: functions that clients can call.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -31,10 +31,10 @@ use crate::server::service::Service;
 #[cfg(feature = "http")]
 use crate::transport::http::param_headers::ParamHeaders;
 
-/// Something a server can do for a client.
+/// A tool: a function that clients can call.
 ///
-/// The handler is a plain async function. It is dropped when nobody waits for it any more: when its
-/// caller cancels, disconnects or dies, at its deadline, at a shutdown.
+/// The handler is a plain async function. It is dropped when its result is no longer awaited: when
+/// the caller cancels, disconnects or dies, when its timeout passes, or at shutdown.
 ///
 /// ```
 /// use belay::{Context, Tool};
@@ -55,22 +55,22 @@ pub struct Tool {
     grace: Option<Duration>,
     timeout: Option<Duration>,
     running: Option<Arc<Semaphore>>,
-    /// Arguments that headers repeat.
+    /// The arguments that are repeated in HTTP headers.
     #[cfg(feature = "http")]
     param_headers: ParamHeaders,
-    /// Whether the type of its arguments refuses all that a schema does.
+    /// Whether the argument type rejects everything that a schema rejects.
     #[cfg(feature = "validate")]
     refuses: fn(&Map<String, Value>) -> bool,
-    /// Read when a server offers it.
+    /// Compiled when the tool is added to a server.
     #[cfg(feature = "validate")]
     schemas: Option<Arc<ToolSchemas>>,
 }
 
-/// Runs, and writes its answer where it ends: a result is large, and an answer is not.
+/// Runs the handler and encodes its answer at once, because a result is larger than its encoding.
 type Handler = Arc<dyn Fn(&Arc<Tool>, Context, Arguments) -> BoxFuture<Answer> + Send + Sync>;
 
 impl Tool {
-    /// A tool from its name and its handler. The schema of its arguments is made from their type.
+    /// Makes a tool from its name and its handler. The argument type defines the input schema.
     pub fn new<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -88,9 +88,9 @@ impl Tool {
         Self::from_parts::<A>(name, handler).maybe_output_schema(R::output_schema())
     }
 
-    /// A tool whose handler blocks its thread. It runs on a thread of its own, never on the
-    /// runtime's: it holds up neither other requests nor the end of the process. It cannot be
-    /// dropped; it should look at [`Context::stop_cause`] now and then.
+    /// Makes a tool with a blocking handler. It runs on a thread of its own, not on the runtime's,
+    /// so that it delays neither other requests nor the end of the process. It cannot be dropped,
+    /// so it should check [`Context::stop_cause`] from time to time.
     pub fn blocking<A, F, R>(name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -130,72 +130,72 @@ impl Tool {
         }
     }
 
-    /// What it does, for the model.
+    /// Sets the description, for the model.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description.description = Some(description.into());
         self
     }
 
-    /// What it is called for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.description.title = Some(title.into());
         self
     }
 
-    /// The JSON Schema of its structured content. It is made from the type of the result where that
-    /// tells it; see [`Json`](crate::Json).
+    /// Sets the JSON Schema of the structured content. The default comes from the handler's return
+    /// type; see [`Json`](crate::Json).
     pub fn output_schema(mut self, schema: Map<String, Value>) -> Self {
         self.description.output_schema = Some(schema);
         self
     }
 
-    /// The same, if there is one. For macros.
+    /// Like `output_schema`, if there is one. For macros.
     #[doc(hidden)]
     pub fn maybe_output_schema(mut self, schema: Option<Map<String, Value>>) -> Self {
         self.description.output_schema = schema.or(self.description.output_schema);
         self
     }
 
-    /// The JSON Schema of its arguments, in the place of the one that was made from their type. Its
-    /// root is of type `object`.
+    /// Sets the JSON Schema of the arguments, instead of the one made from their type.
+    /// Its root has the type `object`.
     pub fn input_schema(mut self, mut schema: Map<String, Value>) -> Self {
         schema.entry("type").or_insert_with(|| "object".into());
         self.description.input_schema = schema;
         self
     }
 
-    /// What it looks like.
+    /// Adds an icon.
     pub fn icon(mut self, icon: Icon) -> Self {
         self.description.icons.get_or_insert_default().push(icon);
         self
     }
 
-    /// How it behaves.
+    /// Changes the annotations: hints about the tool's behaviour.
     pub fn annotations(mut self, change: impl FnOnce(&mut ToolAnnotations)) -> Self {
         let annotations = &mut self.description.annotations;
         change(annotations.get_or_insert_with(ToolAnnotations::new));
         self
     }
 
-    /// How long it may clean up once its token has fired.
+    /// Sets the grace period for clean-up after the cancellation token is cancelled.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = Some(grace);
         self
     }
 
-    /// How long it may take. Then it is stopped, and the caller gets a tool error.
+    /// Sets the timeout. The handler is then stopped, and the caller gets a result with an error.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How many of it may run at once. One more is refused.
+    /// Limits how many calls of this tool run at once. Further calls are refused.
     pub fn concurrency(mut self, limit: usize) -> Self {
         self.running = Some(Arc::new(Semaphore::new(limit)));
         self
     }
 
-    /// Why it is not called: a schema that cannot be used, or arguments that do not fit it.
+    /// Why the tool is not called: an unusable schema, or invalid arguments.
     #[cfg(feature = "validate")]
     fn unfit(&self, cx: &Context, arguments: &mut Arguments) -> Option<Answer> {
         let service = cx.service();
@@ -232,20 +232,20 @@ impl Tool {
         (self.handler)(self, cx.clone(), arguments).await
     }
 
-    /// The answer to a call.
+    /// Validates and encodes the result of a call.
     fn answer(&self, cx: &Context, result: CallToolResult) -> Answer {
         self.check_result(&result)?;
         let service = cx.service().expect("a tool is called by its server");
         service.reply(cx, result, &CacheHint::none())
     }
 
-    /// The tool answers what is wrong with its arguments, so that the model gets to see it.
+    /// Returns invalid arguments as a tool result, so that the model can read the problem.
     fn not_called(&self, cx: &Context, problem: String) -> BoxFuture<Answer> {
         let answer = self.answer(cx, CallToolResult::error(problem));
         Box::pin(std::future::ready(answer))
     }
 
-    /// A tool gives what it says that it gives.
+    /// Validates a result against the tool's output schema.
     fn check_result(&self, result: &CallToolResult) -> Result<(), ErrorObject> {
         if self.description.output_schema.is_none() || result.is_error == Some(true) {
             return Ok(());
@@ -273,7 +273,7 @@ impl Tool {
         Err(ErrorObject::new(error_code::INTERNAL_ERROR, problem))
     }
 
-    /// What the caller gets in the handler's stead.
+    /// The answer that the caller gets when the handler times out.
     fn timed_out(&self, cx: &Context, timeout: Duration) -> RawJson {
         let result = CallToolResult::error(format!("timed out after {timeout:?}"));
         let reply = |service: &Arc<Service>| service.reply(cx, result, &CacheHint::none()).ok();
@@ -295,7 +295,7 @@ impl std::fmt::Debug for Tool {
     }
 }
 
-/// What a call says: which tool, and with what.
+/// Reads the tool name and the arguments from the parameters.
 fn read(params: Option<&Params>) -> Result<(Cow<'_, str>, RawJson), ErrorObject> {
     let invalid = |problem: &str| {
         let problem = format!("tools/call: {problem}");
@@ -314,7 +314,7 @@ fn read(params: Option<&Params>) -> Result<(Cow<'_, str>, RawJson), ErrorObject>
     }
 }
 
-/// The schema of arguments. `()` and the like have no object schema; the protocol wants one.
+/// The schema of the arguments. The protocol requires an object, which `()` is not.
 fn arguments_schema<A: JsonSchema>() -> Map<String, Value> {
     let mut schema = schema_of::<A>(Contract::Deserialize);
     if schema.get("type") != Some(&"object".into()) {
@@ -323,8 +323,8 @@ fn arguments_schema<A: JsonSchema>() -> Map<String, Value> {
     schema
 }
 
-/// The tools of a server. They can be added, removed and disabled while it runs; whoever listens is
-/// told.
+/// The tools of a server. They can be added, removed and disabled while it runs;
+/// subscribed clients are notified.
 #[derive(Clone)]
 pub struct Tools {
     catalogue: Catalogue<Tool>,
@@ -363,7 +363,7 @@ impl Tools {
         self.catalogue.add(tool);
     }
 
-    /// Whether the headers of a call say what its arguments say.
+    /// Whether the headers of a call match its arguments.
     #[cfg(feature = "http")]
     pub(crate) fn check_headers(
         &self,
@@ -383,23 +383,23 @@ impl Tools {
         }
     }
 
-    /// Removes a tool. False if there was none. Calls that are running go on.
+    /// Removes a tool. Returns false if there was none. Calls in flight go on.
     pub fn remove(&self, name: &str) -> bool {
         self.catalogue.remove(name)
     }
 
-    /// Takes a tool out of sight, or back. False if there is none, or nothing changed.
+    /// Hides or shows a tool. Returns false if there is none, or if nothing changed.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> bool {
         self.catalogue.set_enabled(name, enabled)
     }
 
-    /// The names of the tools that are enabled.
+    /// The names of the enabled tools.
     pub fn names(&self) -> Vec<String> {
         self.catalogue.names()
     }
 
-    /// Tells everybody who wants to know that the list is not what it was, as if it had been changed
-    /// here: for tools that look different to different callers.
+    /// Notifies subscribed clients that the list has changed, as if it had been changed here: for
+    /// tools that look different to different callers.
     pub fn changed(&self) {
         self.catalogue.changed();
     }

@@ -1,4 +1,4 @@
-//! Runs what hyper wants run, where it is counted.
+//! An executor for hyper whose tasks are tracked.
 
 use std::future::Future;
 
@@ -6,7 +6,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::sync::count_task;
 
-/// Spawns through a tracker.
+/// Spawns tasks in a tracker.
 #[derive(Clone, Debug)]
 pub(crate) struct Tracked(pub(crate) TaskTracker);
 

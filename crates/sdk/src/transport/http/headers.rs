@@ -1,4 +1,4 @@
-//! The headers that MCP adds to HTTP, and those it is strict about.
+//! The HTTP headers of MCP, and the parsing of headers where it is strict.
 
 #[cfg(feature = "client")]
 use belay_protocol::jsonrpc::RawJson;
@@ -7,18 +7,18 @@ use std::borrow::Cow;
 use belay_protocol::base64;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-/// The session that a legacy request belongs to.
+/// The session of a legacy request.
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-/// The revision that a request is made in.
+/// The protocol version of a request.
 pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// What is asked. Modern only.
+/// The method of a request. Modern only.
 pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-/// Of which tool, prompt or resource it is asked. Modern only.
+/// The name of the tool or prompt, or the URI of the resource. Modern only.
 pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// Where a stream broke.
+/// The id of the last event before a stream broke off.
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How the names of those headers begin that repeat arguments of tools. Modern only.
+/// The prefix of headers that repeat tool arguments. Modern only.
 pub(crate) const PARAM_PREFIX: &str = "mcp-param-";
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -26,7 +26,7 @@ pub(crate) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/even
 pub(crate) const BOTH: HeaderValue =
     HeaderValue::from_static("application/json, text/event-stream");
 
-/// A header that may be there once. `Err` if it is there more often, or is not text.
+/// A header that may occur once. `Err` if it occurs more often, or is not plain text.
 pub(crate) fn single<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -39,11 +39,11 @@ pub(crate) fn single<'a>(
     }
 }
 
-/// A header came twice, or is not plain text.
+/// A header occurs twice, or is not plain text.
 #[derive(Debug)]
 pub(crate) struct NotOne;
 
-/// Whether the body is of this media type, whatever parameters it has.
+/// Whether the body has this media type, with any parameters.
 pub(crate) fn content_is(headers: &HeaderMap, media_type: &str) -> bool {
     match single(headers, &CONTENT_TYPE) {
         Ok(Some(value)) => essence(value).eq_ignore_ascii_case(media_type),
@@ -51,7 +51,7 @@ pub(crate) fn content_is(headers: &HeaderMap, media_type: &str) -> bool {
     }
 }
 
-/// Whether an answer of this media type is welcome. Whoever says nothing takes everything.
+/// Whether a response of this media type is accepted. Without an `Accept` header, everything is.
 pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
     let mut values = headers.get_all(ACCEPT).iter().peekable();
     if values.peek().is_none() {
@@ -72,7 +72,7 @@ pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
         })
 }
 
-/// `text/html;q=0` is not wanted at all.
+/// `text/html;q=0` means not acceptable.
 fn is_refused(range: &str) -> bool {
     let mut parameters = range.split(';').skip(1).map(str::trim);
     parameters.any(|parameter| {
@@ -85,7 +85,7 @@ fn essence(value: &str) -> &str {
     value.split(';').next().unwrap_or_default().trim()
 }
 
-/// Which parameter of a method its `Mcp-Name` header repeats.
+/// The parameter that the `Mcp-Name` header of a method repeats.
 pub(crate) fn named_by(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
@@ -101,8 +101,8 @@ pub(crate) fn name(method: &str, params: &RawJson) -> Option<HeaderValue> {
     Some(encode(&named.as_text()?))
 }
 
-/// How a text stands in a header: as it is if that is safe, else in base64 between markers. What
-/// only looks like the latter is encoded, too (2026-07-28, Value Encoding).
+/// Encodes a header value: as it is if that is safe, else in base64 between markers. Text that
+/// looks like the encoded form is encoded, too (2026-07-28, Value Encoding).
 pub(crate) fn encode(text: &str) -> HeaderValue {
     let safe = text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'))
         && text.trim() == text
@@ -114,7 +114,7 @@ pub(crate) fn encode(text: &str) -> HeaderValue {
     HeaderValue::try_from(value).expect("only visible ASCII, spaces and tabs are left")
 }
 
-/// The text that stands in a header; `None` if it is malformed.
+/// Decodes a header value. Returns `None` if it is malformed.
 pub(crate) fn decode(value: &str) -> Option<Cow<'_, str>> {
     let inside = value
         .strip_prefix(PREFIX)

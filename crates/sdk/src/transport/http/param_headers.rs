@@ -1,7 +1,7 @@
-//! Arguments of a tool that headers repeat: `x-mcp-header`, and `Mcp-Param-…`. Modern only.
+//! Tool arguments that are repeated in headers: `x-mcp-header`, and `Mcp-Param-…`. Modern only.
 //!
-//! A tool says in its schema which of its arguments others on the way may want to see. Whoever calls
-//! it repeats them, and whoever is called looks whether both say the same.
+//! A tool's schema names the arguments that intermediaries may want to see. The client repeats
+//! these in headers, and the server checks that headers and body agree.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::sync::RwLock;
 
 const ANNOTATION: &str = "x-mcp-header";
 
-/// The arguments of one tool that headers repeat.
+/// The arguments of one tool that are repeated in headers.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct ParamHeaders(Vec<ParamHeader>);
 
-/// A tool has at most so many of them, as a request has of headers.
+/// The most repeated arguments of a tool, since a request can only have so many headers.
 const MOST: usize = 64;
 
-/// A server has at most so many tools with some of them.
+/// The most tools with repeated arguments that a client remembers.
 const MOST_TOOLS: usize = 10_000;
 
 #[derive(Clone, PartialEq, Debug)]
 struct ParamHeader {
-    /// Where the argument is.
+    /// The path of the argument within the arguments.
     path: Vec<String>,
     header: HeaderName,
     kind: Kind,
@@ -41,7 +41,7 @@ enum Kind {
 }
 
 impl ParamHeaders {
-    /// What a schema says. The problem is one with the whole tool.
+    /// Reads the annotations of a schema. Any problem makes the whole tool unusable on HTTP.
     pub(crate) fn of(schema: &Map<String, Value>) -> Result<Self, String> {
         let mut param_headers = Self::default();
         param_headers.look(schema, &mut Vec::new(), true)?;
@@ -52,8 +52,8 @@ impl ParamHeaders {
         self.0.is_empty()
     }
 
-    /// Looks at a schema, and at all within it. Only what is reached by `properties` alone can be
-    /// repeated.
+    /// Walks a schema and its subschemas. Only arguments that are reached through
+    /// `properties` alone can be repeated.
     fn look(
         &mut self,
         schema: &Map<String, Value>,
@@ -75,9 +75,9 @@ impl ParamHeaders {
                         path.pop();
                     }
                 }
-                // What is in there are values, not schemas.
+                // These contain values, not schemas.
                 ("const" | "enum" | "default" | "examples" | "required", _) => {}
-                // Names, with schemas.
+                // These map names to schemas.
                 (
                     "$defs" | "definitions" | "patternProperties" | "dependentSchemas",
                     Value::Object(schemas),
@@ -147,7 +147,7 @@ impl ParamHeaders {
         said.collect()
     }
 
-    /// Whether headers say what the arguments say.
+    /// Whether the headers agree with the arguments.
     pub(crate) fn check(
         &self,
         headers: &HeaderMap,
@@ -167,7 +167,7 @@ fn values(arguments: Option<&RawJson>) -> Value {
     arguments.unwrap_or_default()
 }
 
-/// Of what kind an argument is. It may also be missing.
+/// The kind of an argument, from its type. `null` is allowed besides, for a missing one.
 fn kind(types: Option<&Value>) -> Option<Kind> {
     let only = match types? {
         Value::String(only) => only.as_str(),
@@ -187,7 +187,7 @@ fn kind(types: Option<&Value>) -> Option<Kind> {
 }
 
 impl Kind {
-    /// A value as it stands in a header; `None` if it is of another kind.
+    /// Writes a value for a header, or returns `None` if it is of another kind.
     fn write(self, value: &Value) -> Option<String> {
         match (self, value) {
             (Self::Text, Value::String(text)) => Some(text.clone()),
@@ -199,7 +199,7 @@ impl Kind {
 
     fn is_said(self, said: &str, value: &Value) -> bool {
         match (self, value) {
-            // 42.0 is 42.
+            // 42.0 equals 42.
             (Self::Integer, Value::Number(number)) => {
                 let said = said.parse().ok().and_then(|said| whole(&said));
                 said.is_some() && said == whole(number)
@@ -209,7 +209,7 @@ impl Kind {
     }
 }
 
-/// An integer that every peer can read: others have but 53 bits.
+/// An integer that every peer can represent: some have only 53 bits.
 fn whole(number: &serde_json::Number) -> Option<i64> {
     const MOST: i64 = (1 << 53) - 1;
     let float = || number.as_f64().filter(|float| float.fract() == 0.0);
@@ -220,7 +220,7 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
 }
 
 impl ParamHeader {
-    /// The argument, if it is there: as whoever decodes the arguments finds it.
+    /// The argument, if present, found as a decoder of the arguments finds it.
     fn value(&self, arguments: &Value) -> Option<Value> {
         let mut value = arguments;
         for step in &self.path {
@@ -255,12 +255,12 @@ impl ParamHeader {
     }
 }
 
-/// What a client has learnt of the tools of a server.
+/// What a client knows of a server's tools.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct KnownTools(Arc<RwLock<HashMap<String, Arc<ParamHeaders>>>>);
 
 impl KnownTools {
-    /// Takes in a tool. False if it must not be used.
+    /// Learns a tool. Returns false if the tool must not be used.
     pub(crate) fn learn(&self, name: &str, schema: &Map<String, Value>) -> bool {
         let param_headers = ParamHeaders::of(schema);
         let mut known = self.0.write();
@@ -289,9 +289,9 @@ impl KnownTools {
         }
     }
 
-    /// What a call with these parameters says in headers, as far as its tool is known.
+    /// The headers of a call with these parameters, if its tool is known.
     pub(crate) fn headers(&self, params: &RawJson) -> Vec<(HeaderName, HeaderValue)> {
-        // Few servers want any.
+        // Most servers have no such tools.
         if self.0.read().is_empty() {
             return Vec::new();
         }
@@ -407,7 +407,7 @@ mod tests {
             "b": { "type": "string", "x-mcp-header": "n" }
         }});
         assert!(read(twice).unwrap_err().contains("twice"));
-        // A property of that name is none.
+        // A property with that name is not an annotation.
         assert!(read(json!({ "properties": { "x-mcp-header": { "type": "string" } } })).is_ok());
     }
 
@@ -442,13 +442,13 @@ mod tests {
             let checked = tool().check(&headers, Some(&arguments));
             assert_eq!(checked, Ok(()), "{arguments:?} {headers:?}");
         }
-        // As every server writes it.
+        // As every server encodes it.
         let whole = raw(&json!({ "in": { "count": 42.0 } }));
         let headers: HeaderMap = tool().headers(Some(&whole)).into_iter().collect();
         assert_eq!(headers["mcp-param-count"], "42");
     }
 
-    /// 2026-07-28, server/tools: others have but 53 bits.
+    /// 2026-07-28, server/tools: some peers have only 53 bits.
     #[test]
     fn integers_that_others_cannot_read_are_not_said() {
         for (count, good) in [
@@ -488,7 +488,7 @@ mod tests {
         }
         assert!(check(region, &[]).is_err());
         assert!(check(json!({ "region": ["Hello"] }), &[]).is_err());
-        // Whoever decodes them finds the last one.
+        // Decoders take the last one.
         let twice = RawJson::parse(r#"{"region":"eu","region":"us"}"#).unwrap();
         for (said, good) in [("eu", false), ("us", true)] {
             let said = HeaderValue::from_static(said);

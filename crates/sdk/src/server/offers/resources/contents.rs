@@ -1,10 +1,10 @@
-//! What a resource holds, as its handler gives it.
+//! The contents of a resource, as its handler returns them.
 
 use belay_protocol::types::ResourceContents;
 
 use crate::server::offers::request_error::RequestError;
 
-/// What a handler of a resource gave.
+/// The contents that a resource handler returned.
 #[derive(Debug)]
 pub struct Contents(Vec<Content>);
 
@@ -31,14 +31,14 @@ impl Contents {
     }
 }
 
-/// Something that can be what a resource holds.
+/// A type that a resource handler can return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be what a resource holds",
     label = "what a resource holds",
     note = "give a `String`, a `Vec<u8>`, `ResourceContents` or several of them, an `Option` of one of these, or a `Result` with a `belay::RequestError`"
 )]
 pub trait IntoContents {
-    /// What it holds.
+    /// Converts it to the contents of the resource.
     fn into_contents(self) -> Result<Contents, RequestError>;
 }
 

@@ -1,4 +1,4 @@
-//! Resources: what can be read, one by one or by a pattern.
+//! Resources: data that clients can read, by a fixed URI or by a URI template.
 
 use std::sync::Arc;
 
@@ -29,11 +29,11 @@ use crate::server::changes::Full;
 use crate::server::changes::{Changes, List};
 use template::Variables;
 
-/// A handler that runs.
+/// A running handler.
 type Running = BoxFuture<Result<Contents, RequestError>>;
 
-/// The resources of a server. They can be added, removed and disabled while it runs; whoever listens
-/// is told.
+/// The resources of a server. They can be added, removed and disabled while it runs;
+/// subscribed clients are notified.
 #[derive(Clone)]
 pub struct Resources {
     single: Catalogue<Resource>,
@@ -41,7 +41,7 @@ pub struct Resources {
     changes: Changes,
 }
 
-/// A session may subscribe to so many.
+/// The most resources that a legacy session may subscribe to.
 const SUBSCRIPTIONS: usize = 1024;
 
 impl Resources {
@@ -53,42 +53,42 @@ impl Resources {
         }
     }
 
-    /// Adds a resource, or replaces the one of the same URI.
+    /// Adds a resource, or replaces the one with the same URI.
     pub fn add(&self, resource: Resource) {
         self.single.add(resource);
     }
 
-    /// Adds a template, or replaces the one of the same pattern.
+    /// Adds a template, or replaces the one with the same pattern.
     pub fn add_template(&self, template: ResourceTemplate) {
         self.templates.add(template);
     }
 
-    /// Removes a resource. False if there was none.
+    /// Removes a resource. Returns false if there was none.
     pub fn remove(&self, uri: &str) -> bool {
         self.single.remove(uri)
     }
 
-    /// Removes a template. False if there was none.
+    /// Removes a template. Returns false if there was none.
     pub fn remove_template(&self, pattern: &str) -> bool {
         self.templates.remove(pattern)
     }
 
-    /// Takes a resource out of sight, or back. False if there is none, or nothing changed.
+    /// Hides or shows a resource. Returns false if there is none, or if nothing changed.
     pub fn set_enabled(&self, uri: &str, enabled: bool) -> bool {
         self.single.set_enabled(uri, enabled)
     }
 
-    /// The URIs of the resources that are enabled.
+    /// The URIs of the enabled resources.
     pub fn uris(&self) -> Vec<String> {
         self.single.names()
     }
 
-    /// Tells everybody who wants to know that the list is not what it was.
+    /// Notifies subscribed clients that the list has changed.
     pub fn changed(&self) {
         self.single.changed();
     }
 
-    /// Tells everybody who wants to know that a resource is not what it was.
+    /// Notifies subscribed clients that a resource has changed.
     pub fn updated(&self, uri: &str) {
         self.changes.updated(uri);
     }
@@ -132,7 +132,7 @@ impl Resources {
         Ok(result)
     }
 
-    /// What reads a URI, and of what type that is.
+    /// The handler for a URI, started, with the type and the cache hint of the resource.
     fn reader(&self, cx: &Context, uri: &str) -> Option<Reader> {
         if let Some(resource) = self.single.get(uri) {
             return Some(Reader {
@@ -176,13 +176,13 @@ impl Resources {
         Ok(result)
     }
 
-    /// Whether there may be something at a URI.
+    /// Whether a resource or a template has this URI.
     fn knows(&self, uri: &str) -> bool {
         let fits = |template: &Arc<ResourceTemplate>| template.template.matches(uri).map(drop);
         self.single.get(uri).is_some() || self.templates.find(fits).is_some()
     }
 
-    /// Legacy: tells a session of changes from now on.
+    /// Subscribes a session to a resource. Legacy only.
     pub(in crate::server) fn subscribe(&self, cx: &Context) -> Result<EmptyResult, ErrorObject> {
         let params: SubscribeParams = cx.decode_params()?;
         if !self.knows(&params.uri) {
@@ -202,7 +202,7 @@ impl Resources {
         Ok(EmptyResult::new())
     }
 
-    /// Legacy: and not any more.
+    /// Ends a subscription. Legacy only.
     pub(in crate::server) fn unsubscribe(&self, cx: &Context) -> Result<EmptyResult, ErrorObject> {
         let params: SubscribeParams = cx.decode_params()?;
         if let Some(session) = cx.legacy_session() {
@@ -211,7 +211,7 @@ impl Resources {
         Ok(EmptyResult::new())
     }
 
-    /// What a variable of a template could be.
+    /// Completes a variable of a template.
     pub(in crate::server) async fn complete(
         &self,
         cx: &Context,
@@ -227,7 +227,7 @@ impl Resources {
     }
 }
 
-/// A read that has begun.
+/// A started handler, with what the result needs from the resource's description.
 struct Reader {
     running: Running,
     mime_type: Option<String>,

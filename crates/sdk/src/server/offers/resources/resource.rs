@@ -1,4 +1,4 @@
-//! One thing that can be read.
+//! A single resource, with a fixed URI.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::server::offers::caching::CacheHint;
 use crate::server::offers::catalogue::Offer;
 
-/// Something that can be read.
+/// A resource: data that clients can read at a fixed URI.
 ///
 /// ```
 /// use belay::{Context, RequestError, Resource};
@@ -23,8 +23,8 @@ use crate::server::offers::catalogue::Offer;
 /// });
 /// ```
 ///
-/// A handler gives a `String` for text, a `Vec<u8>` for bytes, `ResourceContents` of its own or
-/// several, an `Option` of one of these, which is not found if there is none, or a `Result` with a
+/// A handler returns a `String` for text, a `Vec<u8>` for bytes, one or several `ResourceContents`,
+/// an `Option` of one of these, where `None` means not found, or a `Result` with a
 /// [`RequestError`](crate::RequestError).
 #[derive(Clone)]
 #[must_use = "a resource does nothing until a server offers it"]
@@ -37,7 +37,7 @@ pub struct Resource {
 type Handler = Arc<dyn Fn(Context) -> Running + Send + Sync>;
 
 impl Resource {
-    /// A resource from its URI, its name and its handler.
+    /// Makes a resource from its URI, its name and its handler.
     pub fn new<F, Fut, R>(uri: impl Into<String>, name: impl Into<String>, handler: F) -> Self
     where
         F: Fn(Context) -> Fut + Send + Sync + 'static,
@@ -55,7 +55,7 @@ impl Resource {
         }
     }
 
-    /// A text that stays as it is.
+    /// A resource with a fixed text.
     pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Self {
         let text: String = text.into();
         let size = text.len() as u64;
@@ -64,7 +64,7 @@ impl Resource {
         resource.mime_type("text/plain")
     }
 
-    /// Bytes that stay as they are.
+    /// A resource with fixed bytes.
     pub fn bytes(
         uri: impl Into<String>,
         name: impl Into<String>,
@@ -77,45 +77,45 @@ impl Resource {
         resource
     }
 
-    /// What is in it, for the model.
+    /// Sets the description, for the model.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description.description = Some(description.into());
         self
     }
 
-    /// Its name, for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.description.title = Some(title.into());
         self
     }
 
-    /// Its type. What the handler gives is of that type, unless it says otherwise.
+    /// Sets the MIME type. Contents of the handler without a type of their own get this one.
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.description.mime_type = Some(mime_type.into());
         self
     }
 
-    /// How many bytes it has.
+    /// Sets the size in bytes.
     pub fn size(mut self, size: u64) -> Self {
         self.description.size = Some(size);
         self
     }
 
-    /// What it looks like.
+    /// Adds an icon.
     pub fn icon(mut self, icon: Icon) -> Self {
         self.description.icons.get_or_insert_default().push(icon);
         self
     }
 
-    /// For whom it is, and how much it matters.
+    /// Changes the annotations, such as audience and priority.
     pub fn annotations(mut self, change: impl FnOnce(&mut Annotations)) -> Self {
         let annotations = &mut self.description.annotations;
         change(annotations.get_or_insert_with(Annotations::new));
         self
     }
 
-    /// How long what was read may be kept, and by whom. Not at all, unless it is said here or for
-    /// the server.
+    /// Sets how long the contents may be cached, and in which scope. The default is the
+    /// server's, which is not at all.
     pub fn cache(mut self, span: Duration, scope: CacheScope) -> Self {
         self.hint = Some(CacheHint::new(span, scope));
         self

@@ -1,4 +1,4 @@
-//! Many things that can be read, by one pattern.
+//! Resource templates: many resources with one URI template.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub struct ResourceTemplate {
 
 type Handler = Arc<dyn Fn(Context, Variables) -> Running + Send + Sync>;
 
-/// What stands in the places of a pattern's variables.
+/// The names and values of the variables.
 pub(super) type Variables = Vec<(String, String)>;
 
 impl ResourceTemplate {
@@ -89,45 +89,45 @@ impl ResourceTemplate {
         }
     }
 
-    /// What is in them, for the model.
+    /// Sets the description, for the model.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description.description = Some(description.into());
         self
     }
 
-    /// Its name, for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.description.title = Some(title.into());
         self
     }
 
-    /// Their type, if all have the same.
+    /// Sets the MIME type, if all resources have the same.
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.description.mime_type = Some(mime_type.into());
         self
     }
 
-    /// What they look like.
+    /// Adds an icon.
     pub fn icon(mut self, icon: Icon) -> Self {
         self.description.icons.get_or_insert_default().push(icon);
         self
     }
 
-    /// For whom they are, and how much they matter.
+    /// Changes the annotations, such as audience and priority.
     pub fn annotations(mut self, change: impl FnOnce(&mut Annotations)) -> Self {
         let annotations = &mut self.description.annotations;
         change(annotations.get_or_insert_with(Annotations::new));
         self
     }
 
-    /// How long what was read may be kept, and by whom. Not at all, unless it is said here or for
-    /// the server.
+    /// Sets how long the contents may be cached, and in which scope. The default is the
+    /// server's, which is not at all.
     pub fn cache(mut self, span: Duration, scope: CacheScope) -> Self {
         self.hint = Some(CacheHint::new(span, scope));
         self
     }
 
-    /// Says what a variable could be, while somebody types it.
+    /// Registers a completer, which suggests values for a variable while the user types.
     pub fn complete<F, Fut, I>(mut self, variable: impl Into<String>, completer: F) -> Self
     where
         F: Fn(Context, CompletionRequest) -> Fut + Send + Sync + 'static,

@@ -1,8 +1,8 @@
-//! Patterns of URIs, after RFC 6570, and what a URI says in their place.
+//! URI templates after RFC 6570, and how URIs are matched against them.
 //!
-//! A pattern is matched in time that grows with the length of the URI, whatever both say: from the
-//! end, each part is told at which places it can begin; then one walk from the front takes the
-//! shortest way.
+//! Matching takes time linear in the length of the URI, for any pattern: first, from the end, the
+//! places are computed at which each part can begin; then a walk from the front takes the
+//! shortest match of each variable.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ use crate::percent::decoded;
 pub struct UriTemplate {
     text: String,
     parts: Vec<Part>,
-    /// The names of a query at the end.
+    /// The names of the query parameters at the end.
     query: Vec<String>,
 }
 
@@ -43,13 +43,13 @@ enum Part {
     Variable { name: String, reserved: bool },
 }
 
-/// A longer URI matches nothing.
+/// The longest URI that can match.
 const LONGEST: usize = 64 * 1024;
 
-/// So many variables and the texts between them are enough.
+/// The most variables and literals of a pattern.
 const MOST_PARTS: usize = 64;
 
-/// Why a pattern cannot be used.
+/// Why a pattern is invalid or not supported.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UriTemplateError {
     template: String,
@@ -149,7 +149,7 @@ fn known_name(name: &str, template: &UriTemplate) -> Result<String, String> {
 }
 
 impl UriTemplate {
-    /// The names of what stands in it.
+    /// The names of the variables.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         let parts = self.parts.iter().filter_map(|part| match part {
             Part::Literal(_) => None,
@@ -158,12 +158,12 @@ impl UriTemplate {
         parts.chain(self.query.iter().map(String::as_str))
     }
 
-    /// As it was written.
+    /// The pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What a URI says in the places of the variables, if it fits.
+    /// The values of the variables, if the URI matches.
     pub fn matches<'a>(&'a self, uri: &'a str) -> Option<BTreeMap<&'a str, Cow<'a, str>>> {
         if uri.len() > LONGEST {
             return None;
@@ -175,7 +175,7 @@ impl UriTemplate {
         let mut found = self.walk(path)?;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            // What the pattern does not know is left alone.
+            // Other query parameters are ignored.
             if let Some(known) = self.query.iter().find(|known| *known == name) {
                 found.insert(known, decoded(value)?);
             }
@@ -206,8 +206,8 @@ impl UriTemplate {
         Some(found)
     }
 
-    /// For each part, and for the end: at which places of the path it can begin, so that all the
-    /// rest fits.
+    /// For each part, and for the end: the places of the path at which it can begin
+    /// such that the rest matches.
     fn begins(&self, path: &[u8]) -> Vec<Vec<bool>> {
         let places = path.len() + 1;
         let mut begins = vec![vec![false; places]; self.parts.len() + 1];
@@ -233,7 +233,7 @@ impl UriTemplate {
     }
 }
 
-/// Tests count how often a place is looked at.
+/// Tests count the places that are examined.
 #[cfg(not(test))]
 fn look() {}
 
@@ -252,7 +252,7 @@ mod tests {
         pub(super) static LOOKS: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// What a URI says, as `name=value` pairs.
+    /// The values in a URI, as `name=value` pairs.
     fn found(template: &str, uri: &str) -> Option<String> {
         let template: UriTemplate = template.parse().unwrap();
         let found = template.matches(uri)?;
@@ -311,8 +311,8 @@ mod tests {
         }
     }
 
-    /// A matcher that tries one way after the other would take until the end of time. This one looks at
-    /// each place of the path once for each part of the template, and once more.
+    /// A backtracking matcher would not finish in any useful time. This one examines each place of
+    /// the path once for each part of the template, and once more.
     #[test]
     fn hostile_uris_take_linear_time() {
         let template = "{+a}a".repeat(20).replace("{+a}", "{+v}");

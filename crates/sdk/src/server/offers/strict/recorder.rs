@@ -1,4 +1,4 @@
-//! Sees what a type asks for when it is read: a format of nothing but samples.
+//! Records what a type asks for when it is deserialized, and gives it sample values.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// The names of the members of a struct, aliases included, if each of them asks for a plain type.
+/// The names of a struct's members, aliases included, if each of them asks for a plain type.
 pub(super) fn plain_fields<A: DeserializeOwned>() -> Option<&'static [&'static str]> {
     let mut fields = None;
     A::deserialize(Recorder {
@@ -16,7 +16,7 @@ pub(super) fn plain_fields<A: DeserializeOwned>() -> Option<&'static [&'static s
     fields
 }
 
-/// It asked for something else, or did not like a sample.
+/// The type asked for something else, or rejected a sample.
 #[derive(Debug)]
 struct NotPlain;
 
@@ -34,7 +34,7 @@ impl de::Error for NotPlain {
     }
 }
 
-/// The struct.
+/// The deserializer of the struct.
 struct Recorder<'a> {
     fields: &'a mut Option<&'static [&'static str]>,
 }
@@ -62,7 +62,7 @@ impl<'de> Deserializer<'de> for Recorder<'_> {
     }
 }
 
-/// All of its members, in order.
+/// All members, in order.
 struct Members {
     left: &'static [&'static str],
 }
@@ -87,7 +87,7 @@ impl<'de> MapAccess<'de> for Members {
     }
 }
 
-/// A value of whatever plain type is asked for.
+/// A sample value of any plain type that is asked for.
 struct Sample;
 
 macro_rules! samples {

@@ -1,4 +1,4 @@
-//! Where a server is, and what was learnt of it.
+//! The address of a server, and a memory of which protocol era it uses.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -14,7 +14,8 @@ use crate::sync::Mutex;
 pub(crate) struct Address(Uri);
 
 impl Address {
-    /// `https://host/path`, or `host/path`: a bare host means https, and this machine http.
+    /// Parses `https://host/path`, or `host/path`, which means http for this
+    /// machine and else https.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let wrong =
             |problem: &str| Error::connect(format!("{text:?} is no address: {problem}"), None);
@@ -43,8 +44,8 @@ impl Address {
         &self.0
     }
 
-    /// Another address on the same server, as a server gives it. One elsewhere is refused: whoever is
-    /// asked gets to see what is sent.
+    /// Resolves a reference from the server. Another origin is refused, because it would receive
+    /// the requests and their credentials.
     pub(super) fn join(&self, reference: &str) -> Option<Self> {
         let uri = match reference.parse::<Uri>() {
             Ok(uri) if uri.scheme().is_some() => uri,
@@ -87,7 +88,7 @@ fn is_here(authority: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-/// What a server speaks.
+/// The protocol that a server uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Speaks {
     Modern,
@@ -95,10 +96,10 @@ pub(super) enum Speaks {
     EventStream,
 }
 
-/// What servers spoke the last time, so that it need not be found out for every connection.
+/// The protocols that servers used last, so that not every connection has to probe.
 static LEARNT: LazyLock<Mutex<HashMap<Address, Speaks>>> = LazyLock::new(Mutex::default);
 
-/// More than that are not remembered.
+/// The most servers that are remembered.
 const REMEMBERED: usize = 1024;
 
 pub(super) fn recall(address: &Address) -> Option<Speaks> {

@@ -1,4 +1,4 @@
-//! What a response means. Whatever it is, it is the end of a call, or the beginning of one.
+//! Classification of HTTP responses.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 
 use super::super::headers;
 
-/// So much is shown of a body that nobody understands.
+/// The most bytes of an unexpected body that are kept.
 const SHOWN: usize = 200;
 const DRAINED_WITHIN: Duration = Duration::from_millis(100);
 const SHOWN_WITHIN: Duration = Duration::from_secs(1);
@@ -28,15 +28,15 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct HttpAnswer {
-    /// Its status.
+    /// The HTTP status.
     pub status: u16,
-    /// What it calls its body.
+    /// The content type, as the response states it.
     pub content_type: Option<String>,
-    /// Where it sends us, which we do not follow.
+    /// The target of a redirect, which is not followed.
     pub location: Option<String>,
-    /// How its body begins.
+    /// The first 200 bytes of the body.
     pub body: String,
-    /// When to come back, as the server says it.
+    /// The `Retry-After` header, as the server sent it.
     pub retry_after: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for HttpAnswer {
 
 impl StdError for HttpAnswer {}
 
-/// What kind of body a response has.
+/// The kinds of response bodies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Content {
     Json,
@@ -99,13 +99,13 @@ pub(super) fn content(headers: &HeaderMap) -> Content {
     }
 }
 
-/// A body that was not read to its end.
+/// Why a body was not read to its end.
 pub(super) enum Unread {
     TooLong { limit: usize },
     Broken(Loss),
 }
 
-/// Reads a body to its end.
+/// Reads a body to its end, up to `limit` bytes.
 pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Unread> {
     let mut first = Bytes::new();
     let mut read = BytesMut::new();
@@ -113,7 +113,7 @@ pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Unre
         if first.len() + read.len() + data.len() > limit {
             return Err(Unread::TooLong { limit });
         }
-        // What comes in one piece is not copied.
+        // A body of a single piece is not copied.
         match first.is_empty() && read.is_empty() {
             true => first = data,
             false => {
@@ -128,8 +128,8 @@ pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Unre
     })
 }
 
-/// Reads what is left of a body that says nothing, so that its connection can be used again; but not
-/// for long.
+/// Reads the rest of an unused body, so that its connection can be reused. Limited
+/// in size and time.
 pub(super) async fn drain(mut body: Incoming) {
     let draining = async {
         let mut left = 64 << 10_usize;
@@ -157,7 +157,7 @@ pub(super) async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Loss> {
     }
 }
 
-/// What a response is that nobody asked for.
+/// Describes an unexpected response, with the beginning of its body.
 pub(super) async fn odd(status: StatusCode, headers: &HeaderMap, mut body: Incoming) -> Loss {
     let mut shown = BytesMut::new();
     let showing = async {
@@ -168,24 +168,24 @@ pub(super) async fn odd(status: StatusCode, headers: &HeaderMap, mut body: Incom
             }
         }
     };
-    // Whoever says something odd need not be heard out.
+    // The body need not be read to its end.
     let _ = tokio::time::timeout(SHOWN_WITHIN, showing).await;
     shown.truncate(SHOWN);
     unexpected(status, headers, &shown)
 }
 
-/// The same, of which the body was read.
+/// Describes an unexpected response whose body was read.
 pub(super) fn unexpected(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Loss {
     let answer = HttpAnswer::new(status, headers, body);
     because(LossKind::HttpStatus(status.as_u16()), answer)
 }
 
-/// How a body begins, for people.
+/// The first bytes of a body, as text.
 pub(super) fn beginning(body: &[u8]) -> String {
     String::from_utf8_lossy(&body[..body.len().min(SHOWN)]).into_owned()
 }
 
-/// A request that found nobody, or was cut off.
+/// A request that did not reach the server, or was cut off.
 pub(super) fn failed(error: hyper_util::client::legacy::Error) -> Loss {
     because(LossKind::Io, error)
 }

@@ -1,4 +1,4 @@
-//! Turns the link of a client on HTTP: opens what it wants opened, and says goodbye.
+//! Drives the link of an HTTP client: starts a task for each exchange, and ends the session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::stream::listen;
 use crate::driver::{App, Driven, ExchangeHandle, Until, drive_exchanges_with};
 use crate::sync::count_task;
 
-/// How long a server has to take note that its session is over.
+/// The time for the server to answer the DELETE of its session.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// Turns a link until it is closed, and ends its session.
+/// Drives a link until it is closed, and ends its session.
 pub(super) async fn drive(driven: Driven, place: Arc<Place>, app: Arc<dyn App>, gone: DropGuard) {
     let link = driven.0.clone();
     let mut listens = false;
@@ -40,15 +40,15 @@ pub(super) async fn drive(driven: Driven, place: Arc<Place>, app: Arc<dyn App>, 
     drop(gone);
 }
 
-/// Carries each exchange in a task of its own, as long as the link is driven.
+/// Carries each exchange in a task of its own, while the link is driven.
 pub(super) fn opener(place: &Arc<Place>) -> impl Fn(ExchangeHandle) + Send + Sync + 'static {
     let (place, runtime) = (Arc::downgrade(place), Handle::current());
     move |handle| {
-        // What is dropped is lost, and the engine knows.
+        // An exchange that is dropped here is lost, and the engine is informed.
         if let Some(place) = place.upgrade() {
             let tasks = handle.link().tasks().clone();
             count_task();
-            // In a box: a task is moved about before it runs.
+            // Boxed, because a task is moved several times before it runs.
             tasks.spawn_on(Box::pin(carry(place, handle)), &runtime);
         }
     }

@@ -1,4 +1,4 @@
-//! Connections, kept for a while and used again.
+//! The connection pool.
 
 use std::future::Future;
 use std::io;
@@ -30,20 +30,21 @@ type Connector = Timely<hyper_rustls::HttpsConnector<super::tls::Proxied>>;
 #[cfg(not(feature = "tls"))]
 type Connector = Timely<Tcp>;
 
-/// Some servers close a connection after five seconds of silence. One that is about to be closed is
-/// not used: a request on it might have been received, or might not.
+/// The idle timeout of the pool. Some servers close a connection after five seconds of silence.
+/// A connection that is about to be closed must not be used, since it would be unknown whether
+/// a request on it was received.
 const KEPT: Duration = Duration::from_secs(4);
 
-/// How a server is reached.
+/// How to connect to a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
-    /// What goes out with every request.
+    /// Headers that are sent with every request.
     pub(crate) headers: HeaderMap,
-    /// How long it may take to get there.
+    /// The time limit for connecting.
     pub(crate) within: Duration,
-    /// What tools want to see in headers.
+    /// The tools whose arguments are repeated in headers.
     pub(crate) known_tools: KnownTools,
-    /// What secures it. Made once, since it takes a while.
+    /// The TLS settings. Built once, because that is slow.
     #[cfg(feature = "tls")]
     pub(crate) tls: super::tls::Tls,
 }
@@ -60,12 +61,12 @@ impl Default for Reach {
     }
 }
 
-/// What requests go out on.
+/// The connections that requests are sent on.
 #[derive(Clone)]
 pub(super) struct Connections {
     calls: Client<Connector, PostBody>,
-    /// For cancels, answers and notifications. They do not wait behind calls: on HTTP/2 a connection
-    /// carries so many streams at once and no more, and only a cancel may free one.
+    /// For cancellations, responses and notifications. They must not wait behind calls: an HTTP/2
+    /// connection limits its concurrent streams, and only a cancellation may free one.
     beside: Client<Connector, PostBody>,
     headers: Arc<HeaderMap>,
 }
@@ -88,10 +89,10 @@ impl Connections {
                 .timer(TokioTimer::new())
                 .pool_timer(TokioTimer::new())
                 .pool_idle_timeout(KEPT)
-                // A connection whose other end has vanished is found out.
+                // Detects a connection whose other end has vanished.
                 .http2_keep_alive_interval(Duration::from_secs(15))
                 .http2_keep_alive_timeout(Duration::from_secs(15))
-                // Nothing that may have been sent is sent again (**retry-is-explicit**).
+                // A request that may have been sent is not repeated (**retry-is-explicit**).
                 .retry_canceled_requests(false)
                 .build(connector)
         };
@@ -102,7 +103,7 @@ impl Connections {
         })
     }
 
-    /// Sends a request, and waits for the head of what comes back.
+    /// Sends a request, and waits for the head of the response.
     pub(super) async fn send(
         &self,
         request: Request<PostBody>,
@@ -111,7 +112,7 @@ impl Connections {
         sent.map_err(answer::failed)
     }
 
-    /// The same for what does not wait behind calls.
+    /// Sends a message that must not wait behind calls.
     pub(super) async fn send_beside(
         &self,
         request: Request<PostBody>,
@@ -128,7 +129,7 @@ impl Connections {
     }
 }
 
-/// Reaches a server within its time, names, proxies and handshakes included.
+/// Connects within a time limit, which covers name resolution, proxies and handshakes.
 #[derive(Clone)]
 pub(super) struct Timely<C> {
     connector: C,
@@ -166,8 +167,8 @@ where
     }
 }
 
-/// Looks names up on a thread of its own. A lookup cannot be dropped, and a runtime waits for those
-/// in its own pool when it ends (see `docs/decisions/0008`).
+/// Resolves names on a thread of its own. A lookup cannot be dropped, and a runtime waits for the
+/// ones in its own pool when it ends (see `docs/decisions/0008`).
 #[derive(Clone)]
 pub(super) struct Resolver;
 

@@ -1,4 +1,4 @@
-//! The transport of 2024-11-05: one event stream down, POSTs up.
+//! The HTTP+SSE transport of 2024-11-05: one event stream down, POSTs up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,17 +21,17 @@ use super::post_body::PostBody;
 use super::stream;
 use crate::driver::{App, Direction, Driven, Link, Until, drive_exchanges, drive_exchanges_with};
 
-/// How long a server has to say where to post.
+/// The time for the server to send its `endpoint` event.
 const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
 
-/// A stream that is open, and where to post.
+/// An open stream, and the address to post to.
 pub(super) struct Opened {
     events: SseDecoder,
     body: Incoming,
     endpoint: Address,
 }
 
-/// Asks for the stream; its first event tells where to post.
+/// Opens the stream, whose `endpoint` event names the address to post to.
 pub(super) async fn open(
     address: &Address,
     connections: &Connections,
@@ -75,7 +75,7 @@ pub(super) async fn open(
     })
 }
 
-/// Turns a link until it is closed. What is to be said is posted, each in its own exchange.
+/// Drives a link until it is closed. Each message is posted in an exchange of its own.
 pub(super) async fn drive(
     driven: Driven,
     mut place: Place,
@@ -98,7 +98,7 @@ pub(super) async fn drive(
     tokio::select! {
         biased;
         () = drive_exchanges_with(&link, &app, Until::Closed, post) => {}
-        // What was read last is taken in, and everybody is told.
+        // The last messages are processed first, then all calls are ended.
         cause = reading => {
             link.lose(cause);
             drive_exchanges(&link, &app, Until::Closed).await;
@@ -108,7 +108,7 @@ pub(super) async fn drive(
     drop(gone);
 }
 
-/// Takes in all that comes, until nothing more does; tells why.
+/// Delivers all messages of the stream, and returns why the stream ended.
 async fn read(place: &Place, link: &Link, mut events: SseDecoder, mut body: Incoming) -> Loss {
     loop {
         while let Some(event) = events.next_event() {

@@ -1,4 +1,4 @@
-//! A client on HTTP.
+//! The HTTP client transport.
 //!
 //! ```text
 //!   address       where the server is, and what was learnt of it

@@ -1,11 +1,11 @@
-//! How a client finds out what a server speaks.
+//! Connecting over HTTP, and finding out which era a server uses.
 //!
 //! ```text
 //!   server/discover ── 400, 404, 405 ──► initialize ── 400, 404, 405 ──► GET, 2024-11-05
 //! ```
 //!
-//! Only these statuses say that a server does not know what it was asked. A login page, a broken
-//! gateway or a slow network says nothing about eras.
+//! Only these statuses mean that a server does not know a method. A login page, a broken gateway or
+//! a slow network says nothing about the era.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::client::{Client, ClientBuilder, Established};
 use crate::driver::{Driven, Link};
 
 impl Client {
-    /// Connects to a server on HTTP, whatever era it speaks, down to the event streams of 2024-11-05.
+    /// Connects to a server over HTTP, of any era, including the event streams of 2024-11-05.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), belay::Error> {
@@ -36,45 +36,45 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it leaves nothing behind; the handshake is never cancelled on the wire.
+    /// Dropping the future leaves nothing behind; the handshake is never cancelled on the wire.
     pub async fn http(address: &str) -> Result<Self, Error> {
         ClientBuilder::default().http(address).await
     }
 }
 
 impl ClientBuilder {
-    /// Sends a header with every HTTP request.
+    /// Adds a header to every HTTP request.
     ///
     /// # Panics
     ///
-    /// If that is no header.
+    /// If the name or the value is not valid in a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         let name: HeaderName = name.parse().expect("a name of a header");
         let mut value = HeaderValue::from_str(value).expect("a value of a header");
-        // It may be a credential.
+        // It may be a credential, which must not be logged.
         value.set_sensitive(true);
         self.reach.headers.append(name, value);
         self
     }
 
-    /// How long it may take to reach a server on HTTP. Ten seconds by default.
+    /// Sets the time limit for connecting to a server over HTTP. Ten seconds by default.
     pub fn connect_timeout(mut self, within: Duration) -> Self {
         self.reach.within = within;
         self
     }
 
-    /// Connects to a server on HTTP.
+    /// Connects to a server over HTTP.
     ///
-    /// What it speaks is found out, and remembered for the next time: the modern era, the legacy one,
-    /// or the event streams of 2024-11-05. A legacy session that the server has forgotten is begun
-    /// again; calls in flight are then lost, and new ones wait.
+    /// The server's era is detected and remembered for the next connection: modern, legacy, or the
+    /// event streams of 2024-11-05. A legacy session that the server has forgotten is reopened:
+    /// calls in flight are lost, and new ones wait.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it leaves nothing behind; the handshake is never cancelled on the wire.
+    /// Dropping the future leaves nothing behind; the handshake is never cancelled on the wire.
     pub async fn http(mut self, address: &str) -> Result<Client, Error> {
         let address = Address::parse(address)?;
-        // Any of them may say who asks.
+        // Any header may identify the user.
         let mut credentials = Vec::new();
         for (name, value) in &self.reach.headers {
             for part in [name.as_str().as_bytes(), value.as_bytes()] {
@@ -104,9 +104,9 @@ impl ClientBuilder {
                 Speaks::EventStream => self.open_event_stream(address).await,
             };
             match opened {
-                // It was not reached, which says nothing.
+                // The server was not reached, so what is remembered may still be right.
                 Err(error) if was_not_reached(&error) => return Err(error),
-                // It may have become another one since.
+                // The server may have changed its era since.
                 Err(_) => address::learn(address, None),
                 opened => return opened,
             }
@@ -122,8 +122,8 @@ impl ClientBuilder {
             }
             Err(error) if self.mode != Mode::Modern && does_not_know(&error) => {
                 let opened = self.open_event_stream(address).await;
-                // If it has no event stream either, the first error says more; if it has one, what is
-                // wrong with that.
+                // If the server has no event stream either, the first error says more. If it has
+                // one, the second error says what is wrong with it.
                 let opened = opened.map_err(|second| match second.http_status() {
                     Some(_) => error,
                     None => second,
@@ -147,7 +147,7 @@ impl ClientBuilder {
         let driving = carrier::drive(Driven(link.clone()), place, self.app(), gone);
         tokio::spawn(driving);
         let opened = self.opened(link, connected, None, Some(finished)).await?;
-        // Some servers lose what they want to say while nobody listens.
+        // Some servers drop messages while no client listens.
         if opened.version().era() == Era::Legacy {
             let _ = tokio::time::timeout(LISTENS_WITHIN, listens.cancelled()).await;
         }
@@ -182,16 +182,16 @@ impl ClientBuilder {
     }
 }
 
-/// A server has so long to answer the GET of a new session before calls are made.
+/// The time for the server to answer the GET of a new session, before calls are made.
 const LISTENS_WITHIN: Duration = Duration::from_millis(500);
 
-/// Told when nothing is left of a connection.
+/// A guard, and a token that is cancelled when the connection is fully torn down.
 fn finish() -> (tokio_util::sync::DropGuard, CancellationToken) {
     let finished = CancellationToken::new();
     (finished.clone().drop_guard(), finished)
 }
 
-/// Whether nothing was heard of a server.
+/// Whether there was no answer from the server itself.
 fn was_not_reached(error: &Error) -> bool {
     match error.outcome() {
         Some(Outcome::Lost { cause, .. }) => {
@@ -205,7 +205,7 @@ fn was_not_reached(error: &Error) -> bool {
     }
 }
 
-/// Whether a server refused what it was asked because it does not know it.
+/// Whether a server refused a request because it does not know the method.
 fn does_not_know(error: &Error) -> bool {
     match error.outcome() {
         Some(Outcome::Lost { cause, .. }) => {
@@ -216,7 +216,7 @@ fn does_not_know(error: &Error) -> bool {
     }
 }
 
-/// Opens a connection to the same server again.
+/// Reconnects to the same server.
 struct Reopen {
     builder: ClientBuilder,
     address: Address,

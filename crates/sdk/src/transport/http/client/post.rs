@@ -1,4 +1,4 @@
-//! One exchange of ours: a POST, and what comes back.
+//! One exchange of the client: a POST, and its response.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -23,22 +23,22 @@ use super::stream::Stream;
 use crate::driver::{Direction, ExchangeHandle, ExchangeStep, Link, Tap, fenced};
 use crate::sync::Mutex;
 
-/// What all exchanges with a server have in common.
+/// What all exchanges with a server share.
 pub(super) struct Place {
     pub(super) address: Address,
     pub(super) connections: Connections,
     pub(super) tap: Option<Tap>,
-    /// The longest message that is read, and how deep it may be nested.
+    /// The limits on received messages: bytes, and nesting depth.
     pub(super) limits: (usize, usize),
-    /// Where answers come.
+    /// Where answers arrive.
     pub(super) answers: Answers,
-    /// The session, in the legacy era.
+    /// The session id, in the legacy era.
     session: Mutex<Option<HeaderValue>>,
-    /// It is known whether the server says anything by itself.
+    /// Cancelled when the server has answered the GET for its notifications.
     pub(super) listens: CancellationToken,
 }
 
-/// Where the answers to what is posted come.
+/// Where the answers to posted requests arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Answers {
     /// In the response to the POST.
@@ -74,7 +74,7 @@ impl Place {
         *self.session.lock() = session;
     }
 
-    /// A request without a body, about the session.
+    /// A request without a body, such as the GET or DELETE of a session.
     pub(super) fn about_session(&self, method: Method, link: &Link) -> Request<PostBody> {
         let mut request = Request::new(PostBody::empty());
         *request.method_mut() = method;
@@ -92,7 +92,7 @@ impl Place {
         }
     }
 
-    /// Reads a message; if it is none, the error has what tells people what it was.
+    /// Decodes a message. If that fails, the error carries an excerpt.
     pub(super) fn read(
         &self,
         frame: &Bytes,
@@ -106,7 +106,7 @@ impl Place {
         })
     }
 
-    /// Whether a response says that the session is over. Then everything on it is.
+    /// Whether a response says that the session has ended, and with it the connection.
     pub(super) fn is_gone(&self, status: StatusCode, named: bool) -> bool {
         named && status == StatusCode::NOT_FOUND
     }
@@ -128,7 +128,7 @@ pub(super) async fn carry(place: Arc<Place>, handle: ExchangeHandle) {
             match waiting {
                 Waiting::Call(call) => {
                     ask(&place, &handle, call).await;
-                    // The engine has been told what came of it, and says what is next.
+                    // The engine knows the result now, and decides what is next.
                     poll_fn(|cx| handle.poll_over(cx)).await;
                 }
                 _ => tell(&place, &handle).await,
@@ -138,9 +138,9 @@ pub(super) async fn carry(place: Arc<Place>, handle: ExchangeHandle) {
         tokio::select! {
             biased;
             how = poll_fn(|cx| handle.poll_over(cx)) => {
-                // Whatever is under way is dropped when the exchange is over: on modern HTTP that
-                // closes the stream, which is the cancellation. But one that was answered is about
-                // to end by itself, and then its connection can be used again.
+                // The pending work is dropped when the exchange is over: on modern HTTP that closes
+                // the stream, which is the cancellation. But a stream that has delivered its answer
+                // is about to end, and then its connection can be reused.
                 if how == Closing::Finished {
                     let _ = tokio::time::timeout(LAST_MOMENT, going_on).await;
                 }
@@ -151,10 +151,10 @@ pub(super) async fn carry(place: Arc<Place>, handle: ExchangeHandle) {
     }
 }
 
-/// After its answer, a stream has so long to end by itself.
+/// The time for a stream to end after its answer.
 const LAST_MOMENT: Duration = Duration::from_millis(100);
 
-/// A call.
+/// Posts a call.
 async fn ask(place: &Place, handle: &ExchangeHandle, call: CallId) {
     let Some((request, opens)) = place.call(handle, call) else {
         return;
@@ -167,7 +167,7 @@ async fn ask(place: &Place, handle: &ExchangeHandle, call: CallId) {
     let success = response.status().is_success();
     match place.answers {
         Answers::OnStream if success => return taken(handle, response).await,
-        // What is refused here is not answered there.
+        // A refused POST is not answered on the stream.
         Answers::OnStream => {}
         Answers::InResponse => {
             handle.acknowledged();
@@ -179,13 +179,13 @@ async fn ask(place: &Place, handle: &ExchangeHandle, call: CallId) {
     understand(place, handle, response, named, call).await;
 }
 
-/// A call whose answer comes on the event stream: the response only says that it has arrived.
+/// Handles a call whose answer comes on the event stream: the response only acknowledges it.
 async fn taken(handle: &ExchangeHandle, response: Response<Incoming>) {
     handle.acknowledged();
     answer::drain(response.into_body()).await;
 }
 
-/// What comes back to a call.
+/// Handles the response to a call.
 async fn understand(
     place: &Place,
     handle: &ExchangeHandle,
@@ -226,9 +226,9 @@ async fn understand(
     }
 }
 
-/// Whether a body that came with an error status is an answer to what was asked nevertheless. Who may
-/// not ask, and a server that is broken before it was understood, has not been answered; and some
-/// servers give errors about HTTP an id that nobody has.
+/// Whether the body of an error status is nevertheless the answer to the call. It is not for
+/// authorization failures, nor for a server error before the era is known. Some servers give HTTP
+/// errors an id that was never used.
 fn speaks_for_itself(
     place: &Place,
     handle: &ExchangeHandle,
@@ -237,7 +237,7 @@ fn speaks_for_itself(
     asked: CallId,
 ) -> bool {
     let closed = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    // Until it is known what a server speaks, only what may tell that is listened to.
+    // Until the era is known, only statuses that indicate it count.
     let tells_the_era = matches!(
         status,
         StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
@@ -250,13 +250,13 @@ fn speaks_for_itself(
         Ok(Message::Response(response)) => {
             response.body.is_err() && response.id == asked.request_id()
         }
-        // Where answers come on a stream, only one that names its call takes their place.
+        // Where answers come on a stream, only an answer with the call's id counts.
         Ok(Message::Unaddressed(_)) => place.answers == Answers::InResponse,
         _ => false,
     }
 }
 
-/// Something that wants no answer. It is over when the server has it.
+/// Posts a message that needs no answer. It is done when the server has accepted it.
 async fn tell(place: &Place, handle: &ExchangeHandle) {
     let mut attempts = 0;
     let (response, named) = loop {
@@ -268,7 +268,8 @@ async fn tell(place: &Place, handle: &ExchangeHandle) {
         let named = request.headers().contains_key(headers::SESSION_ID);
         match place.connections.send_beside(request).await {
             Ok(response) => break (response, named),
-            // A connection that was about to end took nothing of it, so this is no second time.
+            // The connection was about to close and took nothing of the message, so
+            // this is not a repetition.
             Err(_) if handle.peek().is_some() && attempts < ATTEMPTS => attempts += 1,
             Err(loss) => return handle.lost(loss, false),
         }
@@ -284,11 +285,11 @@ async fn tell(place: &Place, handle: &ExchangeHandle) {
     answer::drain(response.into_body()).await;
 }
 
-/// So often something that was not sent is sent after all.
+/// How often a message that was not sent is tried again.
 const ATTEMPTS: usize = 3;
 
 impl Place {
-    /// The POST for a call that waits, and whether it opens a session.
+    /// The POST for a waiting call, and whether it opens a session.
     fn call(&self, handle: &ExchangeHandle, call: CallId) -> Option<(Request<PostBody>, bool)> {
         let waiting = handle.peek_call(call)?;
         let mut request = self.post(handle, &waiting.frame, true);
@@ -308,7 +309,7 @@ impl Place {
         Some((request, false))
     }
 
-    /// The POST for a frame that waits.
+    /// The POST for a waiting frame.
     fn post(&self, handle: &ExchangeHandle, frame: &Bytes, is_call: bool) -> Request<PostBody> {
         let mut request = Request::new(PostBody::frame(handle, frame, is_call, self.tap.clone()));
         *request.method_mut() = Method::POST;
@@ -320,9 +321,9 @@ impl Place {
         request
     }
 
-    /// Says in headers which revision is spoken, and in which session.
+    /// Adds the headers for the protocol version and the session.
     fn name_session(&self, headers: &mut HeaderMap, version: Option<ProtocolVersion>) {
-        // Neither header is known to the revisions that have event streams.
+        // The revision with event streams knows neither header.
         if self.answers == Answers::OnStream {
             return;
         }
@@ -331,8 +332,8 @@ impl Place {
         headers.extend(session.map(|session| (headers::SESSION_ID, session)));
     }
 
-    /// What is said in headers of a request of the engine's own, which opens the conversation. Tells
-    /// whether that opens a session.
+    /// Adds the headers of the engine's own handshake request. Returns whether that
+    /// opens a session.
     fn open(&self, headers: &mut HeaderMap, frame: &Bytes) -> bool {
         use belay_protocol::types::meta_key::PROTOCOL_VERSION;
 
@@ -352,7 +353,7 @@ impl Place {
     }
 }
 
-/// The headers that say what the body of a modern request says.
+/// The headers that repeat parts of a modern request's body.
 fn modern_headers(
     headers: &mut HeaderMap,
     version: ProtocolVersion,

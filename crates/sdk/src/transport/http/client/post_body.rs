@@ -1,4 +1,4 @@
-//! The body of a POST of ours.
+//! The body of a client's POST.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,8 +11,8 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::driver::{Direction, ExchangeHandle, Link, Tap, fenced};
 
-/// The body of a POST of ours: a frame that is taken when it is written, and not before. Until then
-/// it can be withdrawn; then the POST fails, and takes no other frame in its place.
+/// The body of a client's POST: a frame that is taken from the engine only when it is written.
+/// Until then it can be withdrawn, which fails the POST, and no other frame takes its place.
 pub(super) struct PostBody {
     source: Source,
     length: usize,
@@ -25,11 +25,11 @@ enum Source {
         link: Arc<Link>,
         exchange: ExchangeId,
         frame: Bytes,
-        /// A call is written when its body is; anything else when it was answered.
+        /// A call counts as written when its body is; other messages when they are answered.
         is_call: bool,
         tap: Option<Tap>,
     },
-    /// Bytes that were taken already.
+    /// Bytes that do not come from an exchange.
     Bytes(Bytes),
 }
 
@@ -151,7 +151,7 @@ impl Drop for PostBody {
     }
 }
 
-/// The call was given up before a byte of it was written.
+/// The call was cancelled before a byte of it was written.
 #[derive(Debug)]
 pub(super) struct Withdrawn;
 

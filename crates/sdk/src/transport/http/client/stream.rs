@@ -1,8 +1,7 @@
-//! Events, and what is done when they break off.
+//! Event streams, and their resumption after a break.
 //!
-//! A legacy stream that breaks can be asked for again, from the last event that came. The first
-//! attempt that is refused ends it, and so does a server that lets us come back again and again
-//! without ever saying something.
+//! A legacy stream that breaks off can be resumed from the last event. A refused attempt ends it,
+//! and so does a server that accepts resumption again and again without sending anything new.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,37 +18,36 @@ use super::answer::{self, Content};
 use super::post::Place;
 use crate::driver::{ExchangeHandle, Link};
 
-/// A server that has shown that it says something now and then is gone when it does not for so long,
-/// or for three times as long as it usually takes.
+/// The least silence after which a server that sends keep-alive comments is considered gone. It is
+/// longer if three times the server's usual interval is.
 const DEAD_AFTER: Duration = Duration::from_secs(45);
 
-/// So often a stream is asked for again without anything new on it, if the server did not ask us to
-/// come back.
+/// How often a stream is resumed without anything new on it, unless the server asks
+/// for that with `retry`.
 const FRUITLESS: u32 = 5;
 
-/// Nobody is asked more often than that.
+/// The shortest time between two attempts to resume.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
-/// How long to wait before a stream is asked for again that had nothing new on it, at most.
+/// The longest pause before resuming a stream that had nothing new on it.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// The stream of one exchange.
 pub(super) struct Stream<'a> {
     place: &'a Place,
     handle: &'a ExchangeHandle,
-    /// Where to go on from.
+    /// The id of the last event, to resume from.
     last: Option<HeaderValue>,
-    /// How long the server wants us to wait before we do.
+    /// The delay that the server asks for before resuming.
     retry: Option<Duration>,
-    /// How often we came back for nothing.
+    /// Attempts in a row that brought nothing new.
     fruitless: u32,
-    /// When the stream was asked for again last.
+    /// When the stream was last requested again.
     asked: Option<Instant>,
-    /// For how long the server may say nothing, if it says something now and then even if there is
-    /// nothing to say.
+    /// The longest silence that is allowed, for a server that sends keep-alive comments.
     silence: Option<Duration>,
     heard: Instant,
-    /// It belongs to no call, so that nothing else ends it.
+    /// The stream of notifications, which no call ends.
     listens: bool,
 }
 
@@ -68,8 +66,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Reads the stream of a call, and asks for it again as long as that makes sense. Whoever waits
-    /// for this drops it when the call is over.
+    /// Reads the stream of a call, and resumes it while that makes sense. The caller
+    /// drops this when the call is over.
     pub(super) async fn read(mut self, mut body: Incoming) {
         loop {
             let cause = self.take_in(body).await;
@@ -90,14 +88,14 @@ impl<'a> Stream<'a> {
     fn is_resumable(&self) -> bool {
         let version = self.handle.link().version();
         let legacy = version.is_none_or(|version| version.era() == Era::Legacy);
-        // Whoever asks us to come back may do so as often as the call has time.
+        // A server that sends `retry` may do so for as long as the call's deadline allows.
         let worthwhile = self.retry.is_some() || self.fruitless < FRUITLESS;
         legacy && self.last.is_some() && worthwhile
     }
 
-    /// Asks for the rest of it.
+    /// Requests the rest of the stream.
     async fn ask_again(&mut self) -> Result<Incoming, Loss> {
-        // However much is new on it each time.
+        // A lower limit, also if there is something new each time.
         let next = self.asked.map(|asked| asked + SHORTEST_WAIT);
         let next = next.unwrap_or_else(Instant::now);
         tokio::time::sleep_until(next.max(Instant::now() + self.wait())).await;
@@ -109,7 +107,7 @@ impl<'a> Stream<'a> {
         }
         let named = request.headers().contains_key(headers::SESSION_ID);
         let response = self.place.connections.send(request).await?;
-        // Some servers know POST alone, and say 404 to everything else.
+        // Some servers support only POST, and answer 404 to everything else.
         if self.last.is_some() && self.place.is_gone(response.status(), named) {
             let gone = Loss::from(LossKind::SessionGone);
             self.handle.link().lose(gone.clone());
@@ -120,7 +118,7 @@ impl<'a> Stream<'a> {
         Ok(body)
     }
 
-    /// At once, unless the server says otherwise, or it was in vain before.
+    /// At once, unless the server asks for a delay, or the last attempts brought nothing new.
     fn wait(&self) -> Duration {
         let polite = match self.fruitless {
             0 => Duration::ZERO,
@@ -133,7 +131,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Takes in all that comes, until nothing more does; tells why.
+    /// Delivers all events of a body, and returns why it ended.
     async fn take_in(&mut self, mut body: Incoming) -> Loss {
         let (longest, _) = self.place.limits;
         let mut events = SseDecoder::new(longest);
@@ -162,8 +160,8 @@ impl<'a> Stream<'a> {
                 }
                 self.handle.link().until_heard().await;
             }
-            // The stream of a call is not heard out: what is too long is the answer, unless it says
-            // that it is something else.
+            // A message that is too long is reported at once, before its end has arrived. On a
+            // call's stream it counts as the answer, unless it says that it is something else.
             if let Some(oversize) = events.over_limit() {
                 self.handle.deliver(Err(oversize.into()));
             }
@@ -171,7 +169,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Something has come; perhaps only a sign of life.
+    /// Notes that data has arrived, and whether it was only a keep-alive comment.
     fn hear(&mut self, sign_of_life: bool) {
         let after = self.heard.elapsed();
         self.heard = Instant::now();
@@ -183,7 +181,7 @@ impl<'a> Stream<'a> {
 
     fn take_in_event(&mut self, event: belay_protocol::framing::SseEvent) {
         if let Some(id) = event.id {
-            // An empty one takes back what was said before.
+            // An empty id clears the last one.
             let id = HeaderValue::from_str(&id).ok().filter(|id| !id.is_empty());
             if id != self.last {
                 self.fruitless = 0;
@@ -202,7 +200,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// The events of a response, if it has some.
+/// The body of a response that is an event stream.
 pub(super) async fn open(response: Response<Incoming>) -> Result<Incoming, Loss> {
     let (parts, body) = response.into_parts();
     match answer::content(&parts.headers) {
@@ -211,8 +209,8 @@ pub(super) async fn open(response: Response<Incoming>) -> Result<Incoming, Loss>
     }
 }
 
-/// Listens to what a legacy server says by itself, if it does. It is asked again when it breaks off,
-/// as long as the link lives.
+/// Receives the notifications of a legacy server, if it sends any. The stream is requested again
+/// when it breaks off, while the link lives.
 pub(super) async fn listen(place: Arc<Place>, link: Arc<Link>) {
     let handle = link.carry_link();
     let mut stream = Stream::new(&place, &handle);
@@ -226,9 +224,9 @@ pub(super) async fn listen(place: Arc<Place>, link: Arc<Link>) {
                     let cause = stream.take_in(body).await;
                     handle.lost(cause, true);
                 }
-                // It has none to offer.
+                // The server has no such stream.
                 Err(loss) if matches!(loss.kind, LossKind::HttpStatus(200..=499)) => return,
-                // It may be back later.
+                // The server may be back later.
                 Err(_) => {}
             }
         }

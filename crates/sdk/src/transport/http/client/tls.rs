@@ -1,4 +1,4 @@
-//! HTTPS: what is trusted, and the way through a proxy.
+//! HTTPS: trusted certificates, and proxies.
 
 use std::fmt;
 use std::future::Future;
@@ -24,18 +24,18 @@ use crate::Error;
 use crate::client::ClientBuilder;
 
 impl ClientBuilder {
-    /// Trusts servers with certificates that this one vouches for, besides those that the platform
-    /// trusts. PEM, one certificate or several.
+    /// Trusts additional CA certificates, besides those of the platform. PEM, one
+    /// certificate or several.
     pub fn trust(mut self, certificates: &[u8]) -> Self {
         self.reach.tls.extra.extend_from_slice(certificates);
         self
     }
 }
 
-/// What is trusted.
+/// The TLS settings.
 #[derive(Clone, Default)]
 pub(crate) struct Tls {
-    /// Certificates beyond those of the platform, in PEM.
+    /// Additional CA certificates, in PEM.
     extra: Vec<u8>,
 }
 
@@ -82,8 +82,8 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Goes to a server, or to whoever `HTTPS_PROXY` names; `NO_PROXY` names the exceptions. What is not
-/// secured never goes through a proxy.
+/// Connects to a server directly, or through the proxy in `HTTPS_PROXY`, except for hosts in
+/// `NO_PROXY`. Plain HTTP never goes through a proxy.
 #[derive(Clone)]
 pub(super) struct Proxied {
     tcp: Tcp,

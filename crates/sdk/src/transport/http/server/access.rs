@@ -1,4 +1,4 @@
-//! The door: what is asked of a request before anybody looks into it.
+//! Checks of a request's head, before its body is read.
 
 use http::header::{ACCEPT, CONTENT_ENCODING, EXPECT, HOST, ORIGIN, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -7,14 +7,13 @@ use http::{HeaderMap, StatusCode};
 use super::super::headers::{self, single};
 use super::refusal::Refusal;
 
-/// Which names this server answers to, and which pages may speak to it. A browser can be made to
-/// send requests to any address under any name (DNS rebinding); it cannot be made to lie about the
-/// name.
+/// The allowed host names and origins. A browser can be tricked into sending requests to any
+/// address under any name (DNS rebinding), but it always sends the true name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     hosts: Vec<String>,
     origins: Vec<String>,
-    /// What was to be a host, and is none.
+    /// An allowed host that is not a valid host name.
     wrong: Option<String>,
 }
 
@@ -39,7 +38,8 @@ impl Names {
         !self.hosts.is_empty()
     }
 
-    /// The name it was asked under, and the page that asks, if one does.
+    /// Checks the `Host` that the request is for, and the `Origin` of the page that
+    /// sent it, if any.
     pub(super) fn check(&self, parts: &Parts) -> Result<(), Refusal> {
         let named = single(&parts.headers, &HOST);
         let named = named.map_err(|_| foreign_host("there is more than one `Host` header"))?;
@@ -61,7 +61,7 @@ impl Names {
         }
     }
 
-    /// Unless it was told its names, a server answers to those of this machine alone.
+    /// By default only the loopback names are accepted.
     fn answers_to(&self, name: &Authority<'_>) -> bool {
         match self.hosts.is_empty() && self.wrong.is_none() {
             true => name.is_loopback(),
@@ -149,15 +149,15 @@ impl<'a> Authority<'a> {
                 .is_ok_and(|address| address.is_loopback())
     }
 
-    /// A name without a port covers it on every port.
+    /// Whether it matches. A name without a port matches every port.
     fn covers(&self, other: &Self) -> bool {
         let same = self.host.eq_ignore_ascii_case(other.host);
         same && (self.port.is_none() || self.port == other.port)
     }
 }
 
-/// What hyper leaves to others: it counts headers on HTTP/1.1 only, reads whatever ends in `chunked`
-/// as if it were that alone, and passes over what it is not expected to do.
+/// Checks that hyper leaves to its user: it counts headers on HTTP/1.1 only, treats every coding
+/// that ends in `chunked` as plain `chunked`, and ignores unknown expectations.
 pub(super) fn check_headers(headers: &HeaderMap, most: usize) -> Result<(), Refusal> {
     if headers.len() > most {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
@@ -179,7 +179,7 @@ pub(super) fn check_headers(headers: &HeaderMap, most: usize) -> Result<(), Refu
     Ok(())
 }
 
-/// What is posted must be JSON: a page cannot send that to a foreign server without asking first.
+/// Requires JSON: a browser page cannot post that to another origin without a preflight.
 pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Refusal> {
     if !headers::content_is(headers, "application/json") {
         let problem = "post `Content-Type: application/json`";
@@ -192,9 +192,9 @@ pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// An answer may be one or the other, so both must be welcome.
+/// The response may be JSON or an event stream, so the client must accept both.
 pub(super) fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
-    // What nearly everybody says.
+    // The header of most clients, compared first because that is cheap.
     let mut said = headers.get_all(ACCEPT).iter();
     if let (Some(only), None) = (said.next(), said.next())
         && *only == headers::BOTH
@@ -211,7 +211,7 @@ pub(super) fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// The answer to a GET is a stream.
+/// The response to a GET is an event stream.
 pub(super) fn check_stream_accept(headers: &HeaderMap) -> Result<(), Refusal> {
     match headers::accepts(headers, "text/event-stream") {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! The body of an answer: nothing, one message, or a stream of events.
+//! Response bodies: empty, one message, or a stream of events.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,18 +14,18 @@ use super::events::Numbering;
 use super::streams;
 use crate::driver::{ExchangeHandle, ExchangeStep, Permit};
 
-/// What a server answers with.
+/// The body of a response.
 ///
 /// # Cancel safety
 ///
-/// Dropping the body of a modern answer cancels the request it answers, unless all of it was taken;
-/// that of a legacy one can be resumed.
+/// Dropping the body of a modern response cancels its request, unless all of it was read. The
+/// stream of a legacy response can be resumed.
 #[derive(Debug)]
 pub struct Body {
     kind: Kind,
-    /// What is left of a message that is handed out in pieces.
+    /// The rest of a message that is sent in pieces.
     rest: Bytes,
-    /// The place of its request among those that are open.
+    /// The permit of its request, among the open requests.
     _place: Option<Permit>,
 }
 
@@ -44,7 +44,7 @@ impl Body {
         }
     }
 
-    /// Keeps the place of its request until all of it was taken.
+    /// Holds the permit of its request until the body was sent.
     pub(super) fn in_place(mut self, place: Permit) -> Self {
         self._place = Some(place);
         self
@@ -78,7 +78,7 @@ impl http_body::Body for Body {
             };
             match next {
                 Poll::Ready(Some(message)) => self.rest = message,
-                // While there is nothing to take, nobody stalls but we.
+                // With nothing to send, a delay is the server's own and not a stalled reader.
                 Poll::Ready(None) | Poll::Pending => {
                     streams::nothing_handed_out();
                     return next.map(|_| None);
@@ -107,16 +107,16 @@ impl http_body::Body for Body {
     }
 }
 
-/// The largest piece of a message on HTTP/2: what goes into one frame.
+/// The largest piece of a message on HTTP/2: the size of a frame.
 const PIECE: usize = 16 << 10;
 
-/// A message up to this length is not worth another frame.
+/// A message up to this length is sent in one piece.
 const SMALL: usize = 1 << 10;
 
-/// As soon as a stream may be sent one byte, hyper gives a whole piece to h2; and after the last one
-/// it has done with the stream, and nobody watches what is left of it in h2's buffers. So pieces are
-/// no longer than a frame, and the last one is short: when that is taken, there was room for all
-/// that came before it.
+/// As soon as a stream may send a single byte, hyper passes a whole piece to h2. After the last
+/// piece hyper is done with the stream, and nothing watches what is left of it in h2's buffers.
+/// So pieces are no longer than a frame, and the last one is short: when it is taken, there was
+/// room for everything before it.
 fn next_piece(rest: &mut Bytes) -> Bytes {
     match rest.len() {
         0..=SMALL => std::mem::take(rest),
@@ -124,24 +124,24 @@ fn next_piece(rest: &mut Bytes) -> Bytes {
     }
 }
 
-/// An exchange as a stream of events.
+/// An exchange as an event stream.
 pub(super) struct Events {
     handle: Option<ExchangeHandle>,
-    /// What goes out first: a greeting, or what was missed.
+    /// The events to send first: a greeting, or a replay.
     first: std::vec::IntoIter<SseEvent>,
-    /// What that weighs.
+    /// The memory budget they use.
     first_weight: Option<Permit>,
-    /// What is left of an event that goes out in parts.
+    /// The rest of an event that is sent in parts.
     parts: Option<std::array::IntoIter<Bytes, 3>>,
-    /// How events are numbered and kept, where a stream can be resumed.
+    /// Numbers and stores the events, where a stream can be resumed.
     numbering: Option<Numbering>,
     keep_alive: KeepAlive,
-    /// Kept as long as the stream is open.
+    /// Dropped when the stream ends.
     _open: Option<Box<dyn Send + Sync>>,
 }
 
 impl Events {
-    /// All that is to be said on an exchange.
+    /// A stream of all messages of an exchange.
     pub(super) fn new(handle: ExchangeHandle, keep_alive: Duration) -> Self {
         Self {
             handle: Some(handle),
@@ -154,7 +154,7 @@ impl Events {
         }
     }
 
-    /// What was said, and nothing more.
+    /// A stream of stored events, which ends after them.
     pub(super) fn replay(events: Vec<SseEvent>) -> Self {
         Self {
             handle: None,
@@ -167,13 +167,13 @@ impl Events {
         }
     }
 
-    /// Says this first.
+    /// Sends these events first.
     pub(super) fn after(mut self, first: Vec<SseEvent>) -> Self {
         self.first = first.into_iter();
         self
     }
 
-    /// What it says first is weighed until it was taken.
+    /// Holds the memory budget of the first events until they are sent.
     pub(super) fn weighed(mut self, first_weight: Permit) -> Self {
         self.first_weight = Some(first_weight);
         self
@@ -184,7 +184,7 @@ impl Events {
         self
     }
 
-    /// Keeps something as long as the stream is open.
+    /// Keeps a value until the stream ends.
     pub(super) fn keeping(mut self, kept: impl Send + Sync + 'static) -> Self {
         self._open = Some(Box::new(kept));
         self
@@ -201,7 +201,7 @@ impl Events {
         let Some(handle) = &mut self.handle else {
             return Poll::Ready(None);
         };
-        // Whoever asks for more has taken what there was.
+        // Being polled again means that the last frame was taken.
         handle.written();
         match handle.poll_step(cx) {
             Poll::Ready(ExchangeStep::Write(_)) => {
@@ -214,7 +214,7 @@ impl Events {
                 };
                 if let Some((id, frame)) = taken {
                     self.keep_alive.rest();
-                    // What is copied is weighed as a copy.
+                    // A frame that is copied into the event is accounted for by the copy.
                     let shared = frame.len() > PIECE;
                     let frame = match shared {
                         true => handle.weighed(frame),
@@ -230,10 +230,10 @@ impl Events {
                         _ => first,
                     }));
                 }
-                // It was withdrawn in between; there may be another.
+                // The frame was withdrawn in between; there may be another.
                 cx.waker().wake_by_ref();
             }
-            // Whoever asks again finds it where it was left.
+            // The client reconnects and resumes the stream here.
             Poll::Ready(ExchangeStep::CloseStream(again)) if self.numbering.is_some() => {
                 self.leave();
                 let retry = SseEvent {
@@ -246,7 +246,7 @@ impl Events {
                 self.leave();
                 return Poll::Ready(None);
             }
-            // Nobody could ask again.
+            // This stream cannot be resumed, so it goes on.
             Poll::Ready(ExchangeStep::CloseStream(_)) => {
                 handle.keep_stream();
                 cx.waker().wake_by_ref();
@@ -257,8 +257,8 @@ impl Events {
         Poll::Ready(Some(Bytes::from_static(b":\n\n")))
     }
 
-    /// The first part of an event. What is large is shared with the store, and with every stream
-    /// that says it again; what is small is worth one copy.
+    /// The first part of an event. Large data is shared with the store and with replays; small
+    /// data is copied into one buffer.
     fn begin(&mut self, event: &SseEvent) -> Bytes {
         if event.data.len() <= PIECE {
             return event.encode();
@@ -276,7 +276,7 @@ impl Events {
         next
     }
 
-    /// Carries the exchange no longer.
+    /// Stops carrying the exchange.
     fn leave(&mut self) {
         let handle = self.handle.take();
         if let Some(numbering) = self.numbering.take() {
@@ -297,8 +297,8 @@ impl std::fmt::Debug for Events {
     }
 }
 
-/// Says something when there is nothing to say, so that a connection that is gone is found to be
-/// gone. It begins after a second, and takes its time more and more: those who leave do it early.
+/// Sends comments on a silent stream, so that a closed connection is noticed. The first comes after
+/// a second and the interval doubles, because most clients that leave do so early.
 struct KeepAlive {
     next: Duration,
     longest: Duration,
@@ -314,7 +314,7 @@ impl KeepAlive {
         }
     }
 
-    /// Something was said.
+    /// Restarts the interval, because a message was sent.
     fn rest(&mut self) {
         if let Some(timer) = &mut self.timer {
             let due = Instant::now() + self.next;

@@ -1,4 +1,4 @@
-//! What a message says of itself, and what its headers say.
+//! Classification of a POST, and the comparison of its headers with its body.
 
 use belay_protocol::jsonrpc::{DecodeError, Message, RawJson};
 use belay_protocol::types::legacy::Initialize;
@@ -10,15 +10,15 @@ use super::super::headers::{self, single};
 use super::refusal::Refusal;
 use crate::server::Tools;
 
-/// What decides who serves a message.
+/// What a message belongs to, which decides how it is served.
 pub(super) enum PostKind {
-    /// It says so itself, or its header does.
+    /// A modern request, by its body or by its header.
     Modern,
-    /// It opens a session.
+    /// A request that opens a session.
     Initialize,
-    /// It names a session.
+    /// A message in a session.
     Session,
-    /// It says nothing.
+    /// A message that says neither.
     Alone,
 }
 
@@ -48,12 +48,12 @@ pub(super) fn is_initialize(message: &Result<Message, DecodeError>) -> bool {
     matches!(message, Ok(Message::Request(request)) if request.method == *Initialize::METHOD)
 }
 
-/// What a request says of itself, that its headers may have to say, too.
+/// The parts of a request's body that headers repeat.
 #[derive(Default)]
 pub(super) struct MessageFacts {
-    /// The revision that it names in its `_meta`.
+    /// The protocol version in its `_meta`.
     version: Option<RawJson>,
-    /// The tool, prompt or resource it is about.
+    /// The name of the tool or prompt, or the URI of the resource.
     name: Option<RawJson>,
 }
 
@@ -79,7 +79,7 @@ impl MessageFacts {
     }
 }
 
-/// Whether the header names a revision that is not a legacy one.
+/// Whether the version header names a version that is not a legacy one.
 fn has_modern_version(headers: &HeaderMap) -> bool {
     let Ok(Some(version)) = single(headers, &headers::PROTOCOL_VERSION) else {
         return false;
@@ -88,7 +88,7 @@ fn has_modern_version(headers: &HeaderMap) -> bool {
     known.is_none_or(|version| version.era() == Era::Modern)
 }
 
-/// The legacy revision that the header names, if it names one.
+/// The legacy version in the version header, if there is one.
 pub(super) fn check_version(headers: &HeaderMap) -> Result<Option<ProtocolVersion>, Refusal> {
     let refused = |problem: &str| Refusal::new(StatusCode::BAD_REQUEST, problem);
     match single(headers, &headers::PROTOCOL_VERSION) {
@@ -103,8 +103,8 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<Option<ProtocolVersio
     }
 }
 
-/// What the headers of a modern request say must be what its body says (2026-07-28, Server
-/// Validation): others may have acted upon the headers.
+/// Checks that the headers of a modern request match its body (2026-07-28, Server Validation),
+/// since intermediaries may have acted on the headers.
 pub(super) fn check_modern(
     tools: &Tools,
     headers: &HeaderMap,
@@ -128,7 +128,7 @@ pub(super) fn check_modern(
         };
         Err(Refusal::mismatch(&request.id, problem))
     };
-    // Without its own word in the body, the engine says what is missing.
+    // Without a version in the body, the engine reports what is missing.
     let Some(version) = &facts.version else {
         return Ok(());
     };

@@ -1,4 +1,4 @@
-//! One connection: what it speaks, and what becomes of it if the other side does not.
+//! One connection: its HTTP version, and a timeout for stalled writes.
 
 use std::io;
 use std::pin::Pin;
@@ -9,17 +9,17 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// How an HTTP/2 connection begins.
+/// The first bytes of an HTTP/2 connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What is spoken on a connection.
+/// The HTTP version of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Version {
     Http1,
     Http2,
 }
 
-/// Reads as much of a connection as it takes to know what is spoken. What was read is read again.
+/// Reads enough of a connection to know its HTTP version. The bytes are replayed to the reader.
 pub(super) async fn recognise<S>(mut io: S) -> io::Result<(Version, Again<S>)>
 where
     S: AsyncRead + Unpin,
@@ -42,7 +42,7 @@ where
     Ok((version, Again { first, io }))
 }
 
-/// A connection of which something was read already.
+/// A connection that replays the bytes that were already read.
 pub(super) struct Again<S> {
     first: Bytes,
     io: S,
@@ -94,8 +94,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Again<S> {
     }
 }
 
-/// A connection that fails if the other side takes nothing for a while (**bounded**): a write that
-/// stalls closes a socket.
+/// A connection that fails if the peer reads nothing for a while (**bounded**): a
+/// stalled write closes it.
 pub(super) struct Impatient<S> {
     io: S,
     span: Duration,

@@ -73,7 +73,7 @@ fn known_headers(requested: &HeaderMap) -> Option<HeaderValue> {
         })
         .collect();
     let known: Vec<&str> = known.iter().map(HeaderName::as_str).collect();
-    // Names of headers and what stands between them are what a header can hold.
+    // Header names joined by commas are always a valid header value.
     let known = HeaderValue::try_from(known.join(", ")).ok();
     known.filter(|known| !known.is_empty())
 }

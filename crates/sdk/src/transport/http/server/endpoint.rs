@@ -1,4 +1,4 @@
-//! What a server on HTTP is told before it begins.
+//! `Endpoint`: the settings of a server on HTTP.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,8 +11,7 @@ use super::service::HttpService;
 use super::shared::Shared;
 use crate::server::Server;
 
-/// A server as a service of hyper's or axum's, with all that is usual; see [`Endpoint`] for what is
-/// not.
+/// Makes a service for hyper or axum, with default settings. For other settings use [`Endpoint`].
 ///
 /// ```no_run
 /// # fn example(server: belay::Server) {
@@ -24,7 +23,7 @@ pub fn service(server: impl Into<Server>) -> HttpService {
     Endpoint::new(server).service()
 }
 
-/// A server on HTTP, and how it behaves there.
+/// A server on HTTP, with its settings.
 ///
 /// ```
 /// use belay::Server;
@@ -45,11 +44,11 @@ pub struct Endpoint {
     pub(super) tls: Option<tokio_rustls::TlsAcceptor>,
 }
 
-/// How a server on HTTP behaves.
+/// The settings of a server on HTTP.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) names: Names,
-    /// Where Streamable HTTP is served; `None` is everywhere.
+    /// The path of Streamable HTTP, or `None` for every path.
     pub(super) path: Option<String>,
     pub(super) sse: bool,
     pub(super) sessionless: bool,
@@ -73,7 +72,8 @@ pub(super) struct Options {
 }
 
 impl Endpoint {
-    /// A server with the defaults: it answers to the names of this machine alone.
+    /// A server with default settings: it accepts only requests for localhost and
+    /// loopback addresses.
     pub fn new(server: impl Into<Server>) -> Self {
         let server = server.into();
         let (body_bytes, depth) = server.reading_limits();
@@ -108,139 +108,143 @@ impl Endpoint {
         }
     }
 
-    /// Answers to this name, `host` or `host:port`, and to no other that was not said. Without any,
-    /// it answers to `localhost` and loopback addresses. What is no name of a host is a mistake that
-    /// [`Endpoint::bind`] tells of, and that nobody is let in by.
+    /// Accepts requests for this host, `host` or `host:port`. Without any allowed host, only
+    /// `localhost` and loopback addresses are accepted. Invalid host names are reported by
+    /// [`Endpoint::bind`] and never match.
     pub fn allow_host(mut self, host: &str) -> Self {
         self.options.names.allow_host(host);
         self
     }
 
-    /// Lets pages of this origin speak to it, such as `https://app.example.com`. Those of its own
-    /// names always may; those of any other are refused with 403.
+    /// Accepts requests from pages of this origin, such as `https://app.example.com`. Origins of
+    /// the server's own hosts are always accepted; others are refused with 403.
     ///
-    /// Browsers are told so: what they ask beforehand is answered, and pages of these origins can
-    /// read every answer (CORS). A layer in front of the service need not do that.
+    /// CORS is handled: preflight requests are answered, and pages of these origins can read every
+    /// response. A CORS layer in front of the service is not needed.
     pub fn allow_origin(mut self, origin: &str) -> Self {
         self.options.names.allow_origin(origin);
         self
     }
 
-    /// Serves at this path alone. By default that is `/mcp` for a server that runs by itself, and every
-    /// path for a service that somebody else routes to.
+    /// Serves at this path only. The default is `/mcp` for a listening server, and every path for a
+    /// service inside another router.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.options.path = Some(path.into());
         self
     }
 
-    /// Serves the transport of 2024-11-05 beside the others, at `/sse` and `/messages`.
+    /// Also serves the HTTP+SSE transport of 2024-11-05, at `/sse` and `/messages`.
     pub fn sse(mut self, sse: bool) -> Self {
         self.options.sse = sse;
         self
     }
 
-    /// Gives legacy clients no sessions: each POST is served by itself, nothing is resumed, and the
-    /// end of a stream is the end of its request. For servers behind a load balancer that does not
-    /// keep clients where they were.
+    /// Gives legacy clients no sessions: each POST is served on its own, nothing can be
+    /// resumed, and the end of a stream is the end of its request. For servers behind a load
+    /// balancer without session affinity.
     pub fn sessionless(mut self) -> Self {
         self.options.sessionless = true;
         self
     }
 
-    /// Serves `/healthz`, which says 200 until the server shuts down, and `/metrics`, for Prometheus.
-    /// Both are for whoever may speak to the server at all.
+    /// Serves `/healthz`, which returns 200 until the server shuts down, and `/metrics`, for
+    /// Prometheus. Both are available to every client that passes the host and origin checks.
     pub fn with_metrics(mut self) -> Self {
         self.options.with_metrics = true;
         self
     }
 
-    /// How many legacy sessions and event streams there may be. One more is refused with 503, unless
-    /// a session that was opened and never used can make room for it.
+    /// Limits the number of open legacy sessions and event streams. Beyond it new ones are refused
+    /// with 503, unless a session that was opened and never used can be closed instead.
     pub fn sessions(mut self, limit: usize) -> Self {
         self.options.sessions = limit;
         self
     }
 
-    /// After how long an unused legacy session is over. One that works on something is in use.
+    /// Sets the time after which an unused legacy session is closed. A session with
+    /// a running request is in use.
     pub fn session_idle(mut self, span: Duration) -> Self {
         self.options.session_idle = bearable(span);
         self
     }
 
-    /// How many handlers may run at once in all. One more is refused with 503.
+    /// Limits the handlers that run at once in total. Further requests are refused with 503.
     pub fn in_flight(mut self, limit: usize) -> Self {
         self.options.in_flight = permits(limit);
         self
     }
 
-    /// How many handlers may run at once for one connection. One more is refused with 429.
+    /// Limits the handlers that run at once for one connection. Further requests
+    /// are refused with 429.
     pub fn in_flight_per_connection(mut self, limit: usize) -> Self {
         self.options.in_flight_per_connection = permits(limit);
         self
     }
 
-    /// After how long an answer becomes a stream, so that whoever waits sees that something lives.
+    /// Sets the delay before a pending response becomes an event stream, so that clients and
+    /// proxies see a response head. 250 ms by default.
     pub fn stream_after(mut self, span: Duration) -> Self {
         self.options.stream_after = bearable(span);
         self
     }
 
-    /// After how much silence at most something is said on a stream.
+    /// Sets the longest silence on an event stream before a keep-alive comment is
+    /// sent. 15 seconds by default.
     pub fn keep_alive(mut self, span: Duration) -> Self {
         self.options.keep_alive = bearable(span);
         self
     }
 
-    /// How long the headers and the body of a request may take. The first is also how long a
-    /// connection may be open without a request: from its beginning, and from the end of the last
-    /// one.
+    /// Sets the timeouts for reading the headers and the body of a request. The first also
+    /// limits how long a connection may be open without a request, from its start or from
+    /// the end of the last request.
     pub fn read_timeouts(mut self, headers: Duration, body: Duration) -> Self {
         self.options.header_within = bearable(headers);
         self.options.body_within = bearable(body);
         self
     }
 
-    /// After how long a connection is closed whose other side reads nothing. On HTTP/2 a stream that
-    /// nobody reads is reset after the same time, and the others on its connection go on.
+    /// Sets the time after which a connection is closed whose client reads nothing. On HTTP/2, a
+    /// stream that is not read is reset after the same time, and the other streams go on.
     pub fn write_stall(mut self, span: Duration) -> Self {
         self.options.write_stall = bearable(span);
         self
     }
 
-    /// How many connections there may be, and how many HTTP requests may be open at once. One
-    /// connection more waits until it is accepted, or is closed if its client has its share; one
-    /// request more is refused with 503.
+    /// Limits the connections, and the HTTP requests that are open at once. Further
+    /// connections wait to be accepted, or are closed if their client has used its share;
+    /// further requests are refused with 503.
     pub fn connections(mut self, limit: usize) -> Self {
         self.options.connections = permits(limit);
         self
     }
 
-    /// How many bytes clients can make this server keep in all; 256 MiB by default. That is
+    /// Sets the memory budget for data that clients cause the server to keep; 256
+    /// MiB by default. It covers
     ///
-    /// - the bodies of requests, from their first byte until nobody needs them any more;
-    /// - what was answered or said and is not read: what a handler says by the way waits for room,
-    ///   and an answer that finds none is dropped, for an error that says so;
-    /// - what is kept for legacy streams that break, a quarter of all, unless [`Endpoint::events`]
-    ///   says where else that is, and what is said again when they come back;
-    /// - what clients say of themselves, and the URIs of resources that they want to hear of.
+    /// - the bodies of requests, until they are no longer used;
+    /// - responses and notifications that are not read yet: notifications of a handler wait for
+    ///   room, and a response that finds none is replaced by an error that says so;
+    /// - the stored events of legacy streams, a quarter of the budget, unless [`Endpoint::events`]
+    ///   sets another store, and the events that are replayed;
+    /// - the introductions of clients, and the URIs of their subscriptions.
     ///
-    /// The first 8 KiB of each body, answer, listen or session do not count, so that small requests
-    /// pass whatever the others weigh. What has no room is refused, with 503 or -31001.
+    /// The first 8 KiB of each body, response, subscription or session are free, so that small
+    /// requests pass under any load. What exceeds the budget is refused, with 503 or -31001.
     ///
-    /// No client may hold more of this, or of any other limit, than it leaves to the others: one
-    /// alone can have half of it, the next one half of what is left. So an answer larger than three
-    /// eighths of this number is never delivered. A client is a [`Principal`](crate::Principal) if
-    /// there is one, else an address; see [`Endpoint::reverse_proxy`] for those that stand for many.
-    /// In a router of somebody else's, requests without a principal have no share: nobody knows whose
-    /// they are.
+    /// No client can use up this limit, or any other: a single one can have half of it, the next
+    /// one half of the rest. So a response larger than three eighths of the budget is never
+    /// delivered. A client is a [`Principal`](crate::Principal) if there is one, else an address;
+    /// see [`Endpoint::reverse_proxy`] for addresses with many clients. Inside another router,
+    /// requests without a principal have no share, because their client is unknown.
     pub fn kept_bytes(mut self, limit: usize) -> Self {
         self.options.kept_bytes = limit;
         self
     }
 
-    /// Requests from this address come from many clients: a reverse proxy is there. Then each of
-    /// its connections counts as a client when limits are shared out, and not all of them as one.
-    /// (That is so for connections from 127.0.0.1 and ::1 in any case.)
+    /// Declares that requests from this address come from many clients, through a reverse proxy.
+    /// Each connection from it then counts as a client of its own when limits are shared.
+    /// (Connections from 127.0.0.1 and ::1 always do.)
     ///
     /// ```
     /// # use belay::{Server, http::Endpoint};
@@ -252,14 +256,15 @@ impl Endpoint {
         self
     }
 
-    /// Where events are kept for legacy streams that break. In memory by default: a quarter of
-    /// [`Endpoint::kept_bytes`] in all, each for as long as a stream may be resumed.
+    /// Sets the store for the events of legacy streams, which can be resumed from it. By
+    /// default they are in memory, within a quarter of [`Endpoint::kept_bytes`], for as
+    /// long as a stream can be resumed.
     pub fn events(mut self, store: impl EventStore) -> Self {
         self.events = Some(Arc::new(store));
         self
     }
 
-    /// As a service of hyper's or axum's.
+    /// Makes a service for hyper or axum.
     pub fn service(self) -> HttpService {
         HttpService::new(self.shared())
     }
@@ -276,12 +281,12 @@ impl Endpoint {
     }
 }
 
-/// For ever is ten years: what is longer cannot be added to a moment in time.
+/// At most ten years: a longer span could overflow when it is added to an instant.
 fn bearable(span: Duration) -> Duration {
     span.min(Duration::from_secs(10 * 365 * 24 * 3600))
 }
 
-/// Without a limit is with the largest that there can be.
+/// At most what a semaphore can hold, which stands for no limit.
 fn permits(limit: usize) -> usize {
     limit.min(tokio::sync::Semaphore::MAX_PERMITS)
 }

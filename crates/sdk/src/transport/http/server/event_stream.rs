@@ -1,6 +1,6 @@
-//! The transport of 2024-11-05: a GET whose event stream carries everything the server says, and
-//! POSTs for everything the client says. The stream is the connection: when it ends, all ends
-//! (**stops-with-its-caller**).
+//! The HTTP+SSE transport of 2024-11-05: a GET whose event stream carries all messages of the
+//! server, and a POST for each message of the client. The stream is the connection: when it ends,
+//! everything ends (**stops-with-its-caller**).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::sync::{Mutex, MutexGuard};
 pub(super) const STREAM: &str = "/sse";
 pub(super) const MESSAGES: &str = "/messages";
 
-/// All event streams of a server.
+/// All open event streams of a server.
 #[derive(Default)]
 pub(super) struct EventStreams {
     open: Mutex<HashMap<SessionId, Open>>,
@@ -54,7 +54,7 @@ impl EventStreams {
     }
 }
 
-/// GET: opens a connection. Its first event tells where to post.
+/// Handles a GET: opens a connection. Its first event names the address to post to.
 pub(super) fn open(shared: &Arc<Shared>, caller: &Caller) -> Result<Response<Body>, Refusal> {
     let place = shared.sessions.place(shared, caller)?;
     let link = shared.event_stream_link(caller);
@@ -70,7 +70,7 @@ pub(super) fn open(shared: &Arc<Shared>, caller: &Caller) -> Result<Response<Bod
         let living = living;
         drive_exchanges(&living.0.0, &app, Until::Closed).await;
     });
-    // Relative to where the stream was asked for, whatever that is called from outside.
+    // Relative to the URL of the stream, since a proxy may have changed the path.
     let endpoint = SseEvent {
         event: Some("endpoint".into()),
         ..SseEvent::message(format!("{}?sessionId={}", &MESSAGES[1..], id.as_str()))
@@ -85,7 +85,7 @@ pub(super) fn open(shared: &Arc<Shared>, caller: &Caller) -> Result<Response<Bod
     Ok(stream(events))
 }
 
-/// POST: one message. What it is answered comes on the stream.
+/// Handles a POST: one message, whose answer comes on the stream.
 pub(super) async fn post(
     shared: &Shared,
     parts: &Parts,
@@ -103,8 +103,8 @@ pub(super) async fn post(
         return Err(Refusal::new(StatusCode::NOT_FOUND, problem));
     };
     let message = jsonrpc::decode(body, shared.options.depth);
-    // Cancels and answers are always taken. What will be answered on the stream is not, while too
-    // much waits there (**bounded**, **answered-or-gone**).
+    // Cancellations and responses are always accepted. Requests are refused while too many answers
+    // wait on the stream (**bounded**, **answered-or-gone**).
     if !open.link.wants_input() {
         let problem = "overloaded: too many answers wait to be read; send it again later";
         let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, problem);
@@ -119,7 +119,7 @@ pub(super) async fn post(
     Ok(ended(belay_protocol::engine::Closing::Accepted))
 }
 
-/// A stream that can be posted to.
+/// The registration of a stream, under the id to post with.
 struct Registered {
     shared: Arc<Shared>,
     id: SessionId,

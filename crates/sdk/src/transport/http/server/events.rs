@@ -1,4 +1,4 @@
-//! What was said on the streams of legacy sessions, so that one that broke can be resumed.
+//! Storage of the events of legacy streams, from which a broken stream is resumed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,33 +13,35 @@ use super::sessions::SessionId;
 use crate::driver::{ExchangeHandle, Link};
 use crate::sync::{Mutex, MutexGuard};
 
-/// Keeps events for streams that break and come back. Legacy only: a modern stream is not resumed.
+/// Stores the events of streams, so that they can be resumed. Legacy only: modern
+/// streams cannot be.
 ///
-/// It is asked while a stream is written, so it must not take long.
+/// It is called while a stream is written, so it must not block.
 pub trait EventStore: Send + Sync + 'static {
-    /// Keeps an event; tells its number, which must be one more than that of the event before it on
-    /// the same stream. The first one is 1.
+    /// Stores an event, and returns its number. The first event of a stream has the number 1, and
+    /// each later one the next number.
     fn append(&self, stream: StreamId<'_>, event: &Bytes) -> u64;
 
-    /// The events after this one, in order. `None` if some of them are not there any more: a stream
-    /// with a hole is worse than none.
+    /// The events after the one with this number, in order. `None` if some of them are no longer
+    /// stored: a stream with a gap must not be resumed.
     fn after(&self, stream: StreamId<'_>, number: u64) -> Option<Vec<Bytes>>;
 
-    /// Nothing more will be said on this stream. What was said may still be asked for. This comes at
-    /// least once for each stream on which something was said, unless its session is over before.
+    /// Reports that a stream has ended. Its events may still be requested. This is called at least
+    /// once for each stream with events, unless its session ends first.
     fn over(&self, stream: StreamId<'_>);
 
-    /// A session is over.
+    /// Removes the events of a session, which has ended.
     fn forget(&self, session: &str);
 }
 
-/// A stream of a session. The session is a secret: whoever knows it can speak for its owner.
+/// A stream of a session. The session id is a secret, because it authorises
+/// requests in the session.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct StreamId<'a> {
     /// The id of the session.
     pub session: &'a str,
-    /// The number of the stream in it.
+    /// The number of the stream within the session.
     pub number: u64,
 }
 
@@ -49,8 +51,8 @@ impl std::fmt::Debug for StreamId<'_> {
     }
 }
 
-/// Keeps events in memory: up to a number of bytes in all, for a while, oldest out first. A session
-/// that has more than half of what is kept makes room by its own events, and not by those of others.
+/// An in-memory event store, limited in bytes and in time. The oldest events are dropped first. A
+/// session with more than half of all bytes loses its own events, and not those of others.
 ///
 /// ```
 /// use belay::http::MemoryEvents;
@@ -68,9 +70,9 @@ pub struct MemoryEvents {
 #[derive(Default, Debug)]
 struct Kept {
     sessions: HashMap<Arc<str>, Session>,
-    /// Where each event is, oldest first: one entry for each that is kept, and no other.
+    /// The index of all stored events, oldest first.
     oldest: BTreeMap<u64, Entry>,
-    /// How many there were.
+    /// The number of events ever stored, which is the index of the last one.
     last: u64,
     bytes: usize,
 }
@@ -89,28 +91,28 @@ struct Session {
 }
 
 impl Session {
-    /// Where its oldest event is in the index.
+    /// The index of its oldest event.
     fn oldest(&self) -> Option<u64> {
         let first = |stream: &Stream| stream.events.front().map(|(place, _)| *place);
         self.streams.values().filter_map(first).min()
     }
 }
 
-/// What keeping an event takes besides its bytes.
+/// The memory that an event takes besides its bytes.
 const OVERHEAD: usize = 128;
 
 #[derive(Default, Debug)]
 struct Stream {
-    /// How many were dropped.
+    /// The number of events that were dropped.
     dropped: u64,
-    /// Each with its place in the index.
+    /// The events with their places in the index.
     events: VecDeque<(u64, Bytes)>,
-    /// No more will come.
+    /// The stream has ended.
     over: bool,
 }
 
 impl MemoryEvents {
-    /// Keeps this many bytes at most, each event for this long at most.
+    /// A store of at most this many bytes, which keeps each event for at most this long.
     pub fn new(limit: usize, span: Duration) -> Self {
         Self {
             limit,
@@ -142,7 +144,7 @@ impl EventStore for MemoryEvents {
         let kept = self.kept();
         let session = kept.sessions.get(stream.session);
         let Some(stream) = session.and_then(|session| session.streams.get(&stream.number)) else {
-            // Nothing was said on it yet.
+            // The stream has no events yet.
             return (number == 0).then(Vec::new);
         };
         let skip = number.checked_sub(stream.dropped)?;
@@ -201,7 +203,7 @@ impl Kept {
         }
     }
 
-    /// Drops the oldest event of all; but of this session, if more than half of all are its own.
+    /// Drops the oldest event of all, or of this session if it has more than half of all bytes.
     fn make_room_in(&mut self, session: &str) {
         let most = self
             .sessions
@@ -213,7 +215,7 @@ impl Kept {
         }
     }
 
-    /// Drops an event that is the oldest of its stream.
+    /// Drops an event, which is the oldest of its stream.
     fn drop_event(&mut self, place: u64) {
         let Some(entry) = self.oldest.remove(&place) else {
             return;
@@ -229,7 +231,7 @@ impl Kept {
         }
     }
 
-    /// A stream that is over and of which nothing is left.
+    /// Removes a stream that has ended and has no events left.
     fn forget_if_empty(&mut self, session: &str, number: u64) {
         if let Some(session) = self.sessions.get_mut(session) {
             let is_gone = |stream: &Stream| stream.over && stream.events.is_empty();
@@ -240,17 +242,17 @@ impl Kept {
     }
 }
 
-/// What was said in one session, and what the store knows of it.
+/// The events of one session.
 pub(super) struct SessionEvents {
     store: Arc<dyn EventStore>,
     session: SessionId,
     link: Arc<Link>,
-    /// Held while something is taken to be said, until it is kept: so that whoever goes on with a
-    /// stream misses nothing, and finds everything in order. True when the session is over, and the
-    /// store keeps nothing of it any more.
+    /// Held from the moment a message is taken from the engine until it is stored, so that a
+    /// resumed stream misses nothing and keeps the order. True once the session has ended,
+    /// after which nothing is stored.
     saying: Mutex<bool>,
-    /// Streams whose carrier has left, and of which the store does not know that they are over: they
-    /// may still be resumed.
+    /// Streams without a carrier whose end was not reported to the store, because
+    /// they may still be resumed.
     left: Mutex<BTreeSet<u64>>,
 }
 
@@ -277,9 +279,8 @@ impl SessionEvents {
         self.left.lock()
     }
 
-    /// Tells the store which of the streams that were left are over. A stream that broke ends while
-    /// nobody carries it: it is cancelled, or its time is over. So this is to be done at every turn
-    /// of the session.
+    /// Reports the streams that have ended to the store. A broken stream ends without a carrier,
+    /// when its request is cancelled or times out, so this is called at every turn of the session.
     pub(super) fn settle(&self) {
         let mut over = Vec::new();
         self.left().retain(|number| {
@@ -294,7 +295,7 @@ impl SessionEvents {
         }
     }
 
-    /// The session is over.
+    /// Removes the events of the session, which has ended.
     pub(super) fn forget(&self) {
         let mut forgotten = self.saying();
         *forgotten = true;
@@ -307,7 +308,7 @@ impl SessionEvents {
     }
 }
 
-/// Numbers the events of one stream, and keeps them.
+/// Numbers and stores the events of one stream.
 pub(super) struct Numbering {
     events: Arc<SessionEvents>,
     stream: ExchangeId,
@@ -318,15 +319,15 @@ impl Numbering {
         Self { events, stream }
     }
 
-    /// Nothing is said in the session while this is kept.
+    /// While this guard is held, no message of the session is taken.
     pub(super) fn still(&self) -> MutexGuard<'_, bool> {
         self.events.saying()
     }
 
-    /// Takes what is to be said next, and keeps it; gives its id, too.
+    /// Takes the next message and stores it. Returns its event id with it.
     pub(super) fn take(&self, handle: &mut ExchangeHandle) -> Option<(String, Bytes)> {
         let forgotten = self.still();
-        // What is kept for a session that is over would be kept for ever.
+        // Events that are stored after the end of the session would never be removed.
         if *forgotten {
             return None;
         }
@@ -335,7 +336,7 @@ impl Numbering {
         Some((event_id(self.stream, number), event))
     }
 
-    /// An event without a message, so that a stream can be resumed from its very beginning.
+    /// An event without data, so that the stream can be resumed from its beginning.
     pub(super) fn greeting(&self) -> SseEvent {
         SseEvent {
             id: Some(event_id(self.stream, 0)),
@@ -343,15 +344,15 @@ impl Numbering {
         }
     }
 
-    /// Its carrier leaves, because the stream is over, or broke, or is carried by somebody else.
+    /// Called when the carrier is dropped: the stream ended, broke off, or has another carrier.
     pub(super) fn leave(self, handle: Option<ExchangeHandle>) {
-        // In this order: a stream that ends in between is found by whoever looks next.
+        // In this order, so that a stream that ends in between is found by the next call.
         self.events.left().insert(self.stream.number());
         drop(handle);
         self.events.settle();
     }
 
-    /// What came after an event.
+    /// The events after the one with this number.
     pub(super) fn missed(&self, number: u64) -> Option<Vec<SseEvent>> {
         let events = self.events.store.after(self.stream_id(), number)?;
         let numbers = number + 1..;
@@ -374,7 +375,7 @@ fn event_id(stream: ExchangeId, number: u64) -> String {
     format!("{}-{number}", stream.number())
 }
 
-/// Which stream an event belongs to, and its number there.
+/// Parses an event id into a stream and a number.
 pub(super) fn parse_event_id(id: &str) -> Option<(ExchangeId, u64)> {
     let (stream, number) = id.split_once('-')?;
     let stream = ExchangeId::from_number(stream.parse().ok()?);
@@ -424,7 +425,7 @@ mod tests {
             store.over(stream(number));
         }
         assert_eq!(store.kept().sessions["s"].streams.len(), 1);
-        // One that goes on is remembered, or its numbers would begin anew.
+        // The number of a stream that goes on is kept, or its numbering would start again.
         store.append(stream(200), &Bytes::from_static(b"x"));
         store.append(stream(201), &Bytes::from_static(b"x"));
         assert_eq!(store.append(stream(200), &Bytes::from_static(b"x")), 2);
@@ -448,7 +449,7 @@ mod tests {
         assert!(store.kept().bytes <= 10 * (OVERHEAD + 1));
     }
 
-    /// What the index names, and what is kept.
+    /// The number of indexed events, and of stored ones.
     fn entries(store: &MemoryEvents) -> (usize, usize) {
         let kept = store.kept();
         let streams = kept.sessions.values().flat_map(|it| it.streams.values());
@@ -458,7 +459,7 @@ mod tests {
 
     #[test]
     fn bounded_a_session_that_is_over_leaves_nothing_in_the_index() {
-        // A window of "never".
+        // A span of "never".
         let store = MemoryEvents::new(1 << 20, Duration::MAX);
         let event = Bytes::from_static(b"x");
         for round in 0..100 {

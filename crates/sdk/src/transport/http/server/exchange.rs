@@ -32,7 +32,7 @@ use crate::driver::{
 use crate::server::{Entry, Unentered};
 use crate::sync::count_task;
 
-/// Serves one message by itself.
+/// Serves one message on a link of its own.
 pub(super) async fn serve(
     shared: &Arc<Shared>,
     link: Arc<Link>,
@@ -44,7 +44,7 @@ pub(super) async fn serve(
     let is_request = matches!(message, Ok(Message::Request(_)));
     let unentered = (entered.is_none() && is_request).then(|| shared.connections.begin_unentered());
     let mut handle = link.posted(&shared.app, message);
-    // Most are answered by now, and nothing is left of them.
+    // Most requests are answered by now, and nothing of them is left.
     if let Some(last) = handle.take_last() {
         match (&last.ledger, unentered) {
             (Some(ledger), Some(unentered)) => unentered.over(ledger),
@@ -69,14 +69,14 @@ pub(super) async fn serve(
         Some(ExchangeStep::Write(waiting)) if is_last(waiting) => {
             match answer(&mut handle, refusal::status(era, waiting)) {
                 Some(answer) => return answer,
-                // It was withdrawn in between: its request was cancelled.
+                // It was withdrawn in between, because its request was cancelled.
                 None => Some(poll_fn(|cx| handle.poll_step(cx)).await),
             }
         }
         first => first,
     };
     match first {
-        // Somebody was faster: it is not served any more.
+        // A shutdown came first, so the request is not served.
         Some(ExchangeStep::Over(Closing::Abandoned)) => Refusal::shutting_down().into(),
         Some(ExchangeStep::Over(how)) => ended(how),
         Some(ExchangeStep::Write(_) | ExchangeStep::Replaced | ExchangeStep::CloseStream(_))
@@ -87,13 +87,13 @@ pub(super) async fn serve(
     }
 }
 
-/// Whether this is all that will be said.
+/// Whether this is the only message of the exchange.
 pub(super) fn is_last(waiting: belay_protocol::engine::Waiting) -> bool {
     use belay_protocol::engine::Waiting;
     matches!(waiting, Waiting::Answer { .. } | Waiting::Refusal { .. })
 }
 
-/// One message, and that is it.
+/// A response with a single message.
 pub(super) fn answer(handle: &mut ExchangeHandle, status: StatusCode) -> Option<Response<Body>> {
     let frame = handle.take()?;
     let frame = handle.weighed(frame);
@@ -102,7 +102,7 @@ pub(super) fn answer(handle: &mut ExchangeHandle, status: StatusCode) -> Option<
 }
 
 impl Last {
-    /// The response that says it.
+    /// The response with the final message, and the notifications before it.
     pub(super) fn respond(
         self,
         shared: &Shared,
@@ -132,7 +132,7 @@ fn respond(frame: Bytes, status: StatusCode) -> Response<Body> {
     response
 }
 
-/// There was nothing to say.
+/// The response to an exchange without messages.
 pub(super) fn ended(how: Closing) -> Response<Body> {
     match how {
         Closing::Accepted => {
@@ -140,7 +140,7 @@ pub(super) fn ended(how: Closing) -> Response<Body> {
             *response.status_mut() = StatusCode::ACCEPTED;
             response
         }
-        // A cancelled request ends in good order, with nothing in it (**silence**).
+        // A cancelled request ends with an empty stream (**silence**).
         Closing::Silent | Closing::Finished => stream(Events::replay(Vec::new())),
         Closing::Abandoned => Refusal::new(StatusCode::NOT_FOUND, "the session is over").into(),
     }
@@ -154,13 +154,13 @@ pub(super) fn stream(events: Events) -> Response<Body> {
         http::header::CACHE_CONTROL,
         HeaderValue::from_static("no-cache"),
     );
-    // Proxies are asked not to wait until there is more.
+    // Asks proxies not to buffer the stream.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-/// The link of a POST, while it is there. When nobody turns it any more, somebody else does, until
-/// all that goes on has come to its end.
+/// The link of a POST. When it is dropped before its handlers have ended, a background task
+/// drives the link until they have.
 struct Post {
     shared: Arc<Shared>,
     rest: Option<Rest>,
@@ -185,7 +185,7 @@ impl Post {
     }
 
     fn go_on_in_background(self) {
-        // That is what dropping it does.
+        // Dropping it starts the background task.
     }
 }
 
@@ -198,7 +198,7 @@ impl Drop for Post {
         if link.dispatch(&self.shared.app).reached(Until::Idle) {
             return;
         }
-        // If the runtime is gone, so is the link.
+        // Without a runtime the link ends here.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let app = self.shared.app.clone();
             let going_on = async move {

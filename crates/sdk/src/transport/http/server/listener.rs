@@ -1,4 +1,4 @@
-//! A server that runs by itself: accepts connections, and ends them in good order.
+//! A listening server: accepts connections, and shuts down in good order.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -27,16 +27,16 @@ use super::streams::Streams;
 use crate::driver::Pool;
 use crate::server::Server;
 
-/// After a shutdown, connections get so long to end by themselves.
+/// The time for connections to end by themselves after a shutdown.
 const LAST_MOMENT: Duration = Duration::from_millis(300);
 
-/// After accepting has failed, because there are no more descriptors for one, it is tried again.
+/// The pause after accepting has failed, as it does without free file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
-/// Serves on HTTP until a signal says so.
+/// Serves on HTTP until a signal arrives.
 ///
-/// Installs handlers for SIGTERM and SIGINT: the first begins an orderly shutdown, a second one ends
-/// its drain.
+/// Installs handlers for SIGTERM and SIGINT: the first signal begins an orderly shutdown,
+/// a second one ends its drain.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -46,7 +46,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 ///
 /// # Cancel safety
 ///
-/// Dropping it stops the handlers at once, without a drain.
+/// Dropping the future stops the handlers at once, without a drain.
 #[cfg(unix)]
 pub async fn serve(address: impl ToSocketAddrs, server: impl Into<Server>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -66,20 +66,21 @@ pub async fn serve(address: impl ToSocketAddrs, server: impl Into<Server>) -> io
 }
 
 impl Endpoint {
-    /// Serves at this address, in the background, HTTP/1.1 and HTTP/2. Must be called within a tokio
-    /// runtime.
+    /// Listens on this address, and serves HTTP/1.1 and HTTP/2 in the background. Must be
+    /// called within a tokio runtime.
     ///
-    /// An address that others can reach needs a name: see [`Endpoint::allow_host`].
+    /// An address that other machines can reach needs an allowed host: see
+    /// [`Endpoint::allow_host`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping it leaves nothing behind.
+    /// Dropping the future leaves nothing behind.
     pub async fn bind(self, address: impl ToSocketAddrs) -> io::Result<ServerHandle> {
         let listener = TcpListener::bind(address).await?;
         self.listen(listener)
     }
 
-    /// The same on a socket that listens already.
+    /// Like [`Endpoint::bind`], with a socket that already listens.
     pub fn listen(mut self, listener: TcpListener) -> io::Result<ServerHandle> {
         self.options.path.get_or_insert_with(|| "/mcp".to_owned());
         let address = listener.local_addr()?;
@@ -122,11 +123,11 @@ impl Endpoint {
     }
 }
 
-/// A server that is running. Wait for it to know when it has ended.
+/// A running HTTP server. Awaiting it returns when the server has ended.
 ///
 /// # Cancel safety
 ///
-/// Dropping it ends it: handlers are stopped at once, without a drain.
+/// Dropping it ends the server: handlers are stopped at once, without a drain.
 #[must_use = "dropping it ends the server"]
 #[derive(Debug)]
 pub struct ServerHandle {
@@ -137,24 +138,25 @@ pub struct ServerHandle {
 }
 
 impl ServerHandle {
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Begins an orderly shutdown: no more connections, running handlers may finish for a while,
-    /// then they are stopped (**orderly-close**). Called again, it ends that while.
+    /// Begins an orderly shutdown: no connections are accepted, running handlers may
+    /// finish within the drain time, then they are stopped (**orderly-close**). A second
+    /// call ends the drain at once.
     pub fn shutdown(&self) {
         self.stop.cancel();
         self.service.shared().connections.end(Shutdown::Drain);
     }
 
-    /// How many requests began, and how each ended.
+    /// Counts of requests that began, and of how each ended.
     pub fn ledger(&self) -> Ledger {
         self.service.ledger()
     }
 
-    /// The server behind it, for its numbers.
+    /// The service, for its counters and metrics.
     pub fn service(&self) -> &HttpService {
         &self.service
     }
@@ -181,7 +183,7 @@ struct Accepting {
     tls: Option<tokio_rustls::TlsAcceptor>,
     service: HttpService,
     stop: CancellationToken,
-    /// Cancelled when the time of all connections is over.
+    /// Cancelled when the time of all connections is up.
     gone: CancellationToken,
     connections: TaskTracker,
 }
@@ -191,7 +193,8 @@ impl Accepting {
         let room = Arc::new(Semaphore::new(self.service.shared().options.connections));
         loop {
             let next = async {
-                // One too many waits in the backlog, where it costs us nothing.
+                // Further connections wait in the backlog, where they use no memory
+                // of this process.
                 let place = room.clone().acquire_owned().await;
                 (place, self.listener.accept().await)
             };
@@ -209,7 +212,7 @@ impl Accepting {
             }
         }
         drop(self.listener);
-        // Each link ends within its time; then connections have nothing left to carry.
+        // Each link ends within its time limits. After that, connections have nothing to do.
         self.service.shared().connections.closed().await;
         self.connections.close();
         let _ = tokio::time::timeout(LAST_MOMENT, self.connections.wait()).await;
@@ -247,7 +250,7 @@ impl Accepting {
     }
 }
 
-/// Small answers leave at once, and a peer that has vanished is noticed.
+/// Sends small responses at once, and detects a vanished peer.
 fn prepare(stream: &TcpStream) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY");
@@ -258,7 +261,7 @@ fn prepare(stream: &TcpStream) {
         let keepalive = sockopt::set_socket_keepalive(stream, true)
             .and_then(|()| sockopt::set_tcp_keepidle(stream, Duration::from_secs(15)))
             .and_then(|()| sockopt::set_tcp_keepintvl(stream, Duration::from_secs(5)))
-            // What was sent and never arrived counts, too.
+            // Also when data was sent and is not acknowledged.
             .and_then(|()| sockopt::set_tcp_user_timeout(stream, 30_000));
         if let Err(error) = keepalive {
             tracing::debug!(%error, "keep-alive");
@@ -304,7 +307,7 @@ where
         Version::Http2 => {
             let connection = http2(&options, streams.clone()).serve_connection(io, answer);
             let mut connection = pin!(connection);
-            // A connection without a stream has as long for its next request as one of HTTP/1.1.
+            // An idle HTTP/2 connection has the same time for its next request as one of HTTP/1.1.
             tokio::select! {
                 biased;
                 ended = connection.as_mut() => return Ok(ended?),
@@ -312,8 +315,8 @@ where
                 () = streams.idle(options.header_within) => {}
             }
             connection.as_mut().graceful_shutdown();
-            // What was asked in the meantime is answered. But whether the other side has heard of
-            // the end, only it can say: one that does not is not waited for.
+            // Requests that arrived meanwhile are answered. The peer may never acknowledge the end
+            // of the connection, so it is not waited for.
             tokio::select! {
                 biased;
                 ended = connection.as_mut() => Ok(ended?),
@@ -325,13 +328,13 @@ where
 
 fn http1(options: &Options) -> http1::Builder {
     let mut http = http1::Builder::new();
-    // A timeout needs a timer, which hyper does not have of its own.
+    // hyper needs a timer for its timeout.
     http.timer(TokioTimer::new())
         .header_read_timeout(options.header_within)
         .max_headers(options.headers)
         .max_buf_size(options.header_bytes.max(8 << 10))
-        // The end of the connection is the end of whoever waits on it. (And events are flushed when
-        // they are written, whatever else was sent to us: that is what `pipeline_flush` would spoil.)
+        // The end of the connection cancels its request. (`pipeline_flush` is not set: it would
+        // delay events while further input is waiting.)
         .half_close(false);
     http
 }
@@ -339,7 +342,7 @@ fn http1(options: &Options) -> http1::Builder {
 fn http2(options: &Options, streams: Streams) -> http2::Builder<Streams> {
     let mut http = http2::Builder::new(streams);
     let header_bytes = u32::try_from(options.header_bytes).unwrap_or(u32::MAX);
-    // Twice as many streams as handlers, so that one too many is told so.
+    // Twice as many streams as handlers, so that a request too many gets an answer.
     let most = options.in_flight_per_connection.saturating_mul(2);
     http.timer(TokioTimer::new())
         .keep_alive_interval(options.keep_alive)

@@ -1,4 +1,4 @@
-//! What a server can say about itself, as Prometheus reads it.
+//! Metrics in the text format of Prometheus.
 
 use std::fmt::{self, Write};
 
@@ -13,7 +13,7 @@ impl HttpService {
         let mut page = Page(String::new());
         match page.write(self) {
             Ok(()) => page.0,
-            // Writing into a text cannot fail.
+            // Writing to a `String` cannot fail.
             Err(fmt::Error) => String::new(),
         }
     }
@@ -94,7 +94,8 @@ impl Page {
         writeln!(self.0, "belay_{name} {value}")
     }
 
-    /// `started = ended + in flight`, whenever it is read (**ledger**).
+    /// The counters of one direction. `started = ended + in flight` holds at every
+    /// read (**ledger**).
     fn book(&mut self, name: &str, help: &str, book: &Book) -> fmt::Result {
         let started = format!("{name}_started_total");
         self.single(

@@ -1,4 +1,4 @@
-//! A server on HTTP.
+//! The HTTP server transport.
 //!
 //! ```text
 //!   listener  connections, each with its limits

@@ -1,8 +1,8 @@
-//! Who is at the other end of a connection, for how much each of them may take (**bounded**).
+//! The clients of a server, among which its limits are shared (**bounded**).
 //!
-//! A peer is a [`Principal`], if somebody in front of the server has found out who that is; else an
-//! address. But the address of this machine itself and that of a reverse proxy stand for many
-//! clients: there each connection is a peer by itself.
+//! A peer is a [`Principal`], if middleware in front of the server has set one; else an
+//! address. But loopback addresses and reverse proxies stand for many clients: there each
+//! connection is a peer of its own.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,20 +12,20 @@ use crate::Principal;
 use crate::driver::{Peer, Pools};
 use crate::sync::Mutex;
 
-/// All peers of a server that hold something, or are connected.
+/// All peers of a server that hold a share or are connected.
 pub(super) struct Peers {
     pools: Arc<Pools>,
-    /// Addresses that stand for many.
+    /// The addresses that stand for many clients.
     proxies: Vec<IpAddr>,
     known: Mutex<Known>,
-    /// For requests of which nothing is known at all.
+    /// For requests without a principal or a known connection.
     unknown: Arc<Peer>,
 }
 
 #[derive(Default)]
 struct Known {
     peers: HashMap<Key, Weak<Peer>>,
-    /// When there are so many, those that are gone are taken out.
+    /// The number of peers at which dropped ones are removed.
     clean_at: usize,
 }
 
@@ -49,7 +49,7 @@ impl Peers {
         &self.pools
     }
 
-    /// Whoever has connected from this address.
+    /// The peer that connects from this address.
     pub(super) fn from(&self, address: IpAddr) -> Arc<Peer> {
         let address = address.to_canonical();
         let this_machine = [
@@ -62,13 +62,13 @@ impl Peers {
         }
     }
 
-    /// Whoever makes requests in this name, from wherever.
+    /// The peer of a principal, on any connection.
     pub(super) fn named(&self, principal: &Principal) -> Arc<Peer> {
         self.known(Key::Principal(principal.clone()))
     }
 
-    /// Somebody of whom neither a name nor an address is known: all of them are one, and have no
-    /// share.
+    /// The peer of requests without a principal or an address. All of them share it,
+    /// and it has no share of its own.
     pub(super) fn unknown(&self) -> &Arc<Peer> {
         &self.unknown
     }
@@ -88,7 +88,7 @@ impl Peers {
     }
 }
 
-/// One customer has a whole network of IPv6, and could come from any address in it.
+/// The network of an address: a customer has a whole IPv6 network and can use any address in it.
 fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

@@ -1,4 +1,4 @@
-//! What is said to those who are not let in, and which status an answer has.
+//! Refusals of HTTP requests, and the status codes of answers.
 
 use belay_protocol::engine::Waiting;
 use belay_protocol::jsonrpc::{self, ErrorObject, Message, RequestId};
@@ -9,7 +9,7 @@ use http::{HeaderName, Response, StatusCode};
 use super::super::headers;
 use super::body::Body;
 
-/// A request that was turned away before it was one.
+/// An HTTP request that is refused before it reaches the engine.
 #[derive(Debug)]
 pub(super) struct Refusal(Box<Inner>);
 
@@ -37,7 +37,7 @@ impl Refusal {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 Some((RETRY_AFTER, SOON))
             }
-            // What is left of the body would be taken for the next request.
+            // The rest of the body would be read as the next request.
             StatusCode::PAYLOAD_TOO_LARGE
             | StatusCode::REQUEST_TIMEOUT
             | StatusCode::NOT_IMPLEMENTED => Some((CONNECTION, HeaderValue::from_static("close"))),
@@ -56,7 +56,7 @@ impl Refusal {
         Self::with_error(StatusCode::SERVICE_UNAVAILABLE, error)
     }
 
-    /// Headers that do not say what the body says.
+    /// The headers differ from the body.
     pub(super) fn mismatch(id: &RequestId, problem: String) -> Self {
         let error = ErrorObject::new(error_code::HEADER_MISMATCH, problem);
         Self::with_error(StatusCode::BAD_REQUEST, error).about(id)
@@ -69,7 +69,7 @@ impl Refusal {
         refusal
     }
 
-    /// Which request it speaks of.
+    /// Adds the id of the request that it answers.
     pub(super) fn about(mut self, id: &RequestId) -> Self {
         self.0.id = Some(id.clone());
         self
@@ -98,8 +98,8 @@ impl From<Refusal> for Response<Body> {
     }
 }
 
-/// The status that goes with an answer. In the legacy era HTTP says only whether a message was
-/// taken; in the modern one it says what became of it, where the specification tells how.
+/// The status code of an answer. In the legacy era it says only whether the message was accepted.
+/// In the modern one it depends on the error, where the specification defines that.
 pub(super) fn status(era: Era, answer: Waiting) -> StatusCode {
     let (code, refused) = match answer {
         Waiting::Refusal { code } => (code, true),
@@ -125,7 +125,7 @@ pub(super) fn status(era: Era, answer: Waiting) -> StatusCode {
     }
 }
 
-/// When to come back, for those who are told to.
+/// The `Retry-After` header, for statuses that ask the client to try later.
 pub(super) fn retry_after(status: StatusCode) -> Option<(HeaderName, HeaderValue)> {
     let later = matches!(
         status,

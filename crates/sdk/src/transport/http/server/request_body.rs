@@ -1,4 +1,4 @@
-//! The body of a POST, within its limits.
+//! Reading the body of a POST, within its limits.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -15,21 +15,21 @@ use tokio::time::{Instant, timeout_at};
 use super::refusal::Refusal;
 use crate::driver::{Peer, Permit, Pool};
 
-/// A body that has begun to wait has to bring this much in each such span, 1 KiB a second: one that
-/// does not keeps what it has taken from others.
+/// The least that a slow body must deliver in each interval, 1 KiB a second. A slower one would
+/// hold its memory budget at the cost of other clients.
 const AT_LEAST: usize = 5 << 10;
 const IN_EACH: Duration = Duration::from_secs(5);
 
-/// What a body may cost.
+/// The limits of a body.
 pub(super) struct Allowed<'a> {
     pub(super) bytes: usize,
     pub(super) within: Duration,
-    /// Whose share it is weighed against.
+    /// The peer whose share it is counted against.
     pub(super) peer: &'a Arc<Peer>,
 }
 
-/// Reads a body, and counts while it does: nobody's word is taken for its length. What was read is
-/// weighed until nobody keeps any part of it.
+/// Reads a body and counts its bytes, whatever length it announced. The bytes are counted against
+/// the peer's share until they are no longer used.
 pub(super) async fn read<B>(
     headers: &HeaderMap,
     body: B,
@@ -52,8 +52,8 @@ where
         rest: BytesMut::new(),
         weight: allowed.peer.begin(Pool::Bytes),
     };
-    // Most are there already, and a timer is not free: so it is set only if there is something to
-    // wait for.
+    // Most bodies are complete already, and a timer is not free: it is set only if
+    // there is something to wait for.
     let mut pace: Option<Pace> = None;
     loop {
         let next = poll_fn(|cx| Poll::Ready(poll_data(body.as_mut(), cx))).await;
@@ -76,7 +76,7 @@ where
     }
 }
 
-/// The next piece of a body; nothing but data counts.
+/// The next data of a body. Trailers are ignored.
 fn poll_data<B>(
     mut body: Pin<&mut B>,
     cx: &mut Context<'_>,
@@ -101,10 +101,10 @@ where
     }
 }
 
-/// What was read so far.
+/// The data that was read so far.
 struct Read {
     limit: usize,
-    /// Most come in one piece, which need not be copied.
+    /// Most bodies come in one piece, which need not be copied.
     first: Bytes,
     rest: BytesMut,
     weight: Permit,
@@ -147,12 +147,12 @@ impl Read {
     }
 }
 
-/// How fast a body has to come, once it has to be waited for.
+/// The required speed of a body, once it has to be waited for.
 struct Pace {
-    /// When all of it has to be there.
+    /// When all of it must have arrived.
     end: Instant,
     within: Duration,
-    /// When the next part has to be there, and how much was there before.
+    /// The end of the current interval; `had` bytes had arrived at its start.
     next: Instant,
     had: usize,
 }
@@ -168,7 +168,7 @@ impl Pace {
         }
     }
 
-    /// Until when to wait for more, with this much there.
+    /// How long to wait for more, when this much has arrived.
     fn until(&mut self, has: usize) -> Result<Instant, Refusal> {
         let now = Instant::now();
         let timed_out = |problem: String| Refusal::new(StatusCode::REQUEST_TIMEOUT, problem);

@@ -1,4 +1,4 @@
-//! Which era a request is of, and who serves it.
+//! `HttpService`: routing of HTTP requests by path, method and era.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -27,10 +27,11 @@ use super::{access, cors, event_stream, exchange, session};
 use crate::Principal;
 use crate::driver::{Peer, Pool};
 
-/// A server as a service of hyper's or axum's: cheap to clone, and all clones are the same server.
+/// A server as a service for hyper or axum. It is cheap to clone, and all clones
+/// are the same server.
 ///
-/// When the last one is dropped, what still runs is stopped. See [`HttpService::shutdown`] for an
-/// end in good order.
+/// When the last clone is dropped, running handlers are stopped at once. For an orderly end
+/// see [`HttpService::shutdown`].
 #[derive(Clone)]
 pub struct HttpService {
     owner: Arc<Owner>,
@@ -41,7 +42,7 @@ pub struct HttpService {
 /// One connection.
 #[derive(Clone)]
 struct Connection {
-    /// What limits its handlers.
+    /// Limits the handlers of the connection.
     gate: Arc<Semaphore>,
     peer: Arc<Peer>,
 }
@@ -54,7 +55,7 @@ impl HttpService {
         }
     }
 
-    /// The same server, for one connection.
+    /// The service for one connection.
     pub(super) fn on_connection(&self, peer: Arc<Peer>) -> Self {
         let limit = self.shared().options.in_flight_per_connection;
         let gate = Arc::new(Semaphore::new(limit));
@@ -64,7 +65,7 @@ impl HttpService {
         }
     }
 
-    /// Who makes a request.
+    /// The caller of a request.
     fn caller(&self, parts: &Parts) -> Caller {
         let principal: Option<&Principal> = parts.extensions.get();
         let connection = self.connection.as_ref();
@@ -85,35 +86,35 @@ impl HttpService {
         &self.owner.0
     }
 
-    /// Shuts down in good order (**orderly-close**), and waits until that is done: new requests are
-    /// refused, running handlers may finish for a while, then they are stopped, and all streams end.
-    /// Whoever accepts connections should stop doing so first.
+    /// Shuts down in good order (**orderly-close**), and waits for the end: new requests are
+    /// refused, running handlers may finish within the drain time, then they are stopped, and all
+    /// streams end. Stop accepting connections before you call this.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it leaves the shutdown to go on in the background. Called again, it ends the while.
+    /// Dropping the future does not stop the shutdown. A second call ends the drain at once.
     pub async fn shutdown(&self) {
         self.shared().connections.end(Shutdown::Drain);
         self.shared().connections.closed().await;
     }
 
-    /// How many requests began, and how each ended.
+    /// Counts of requests that began, and of how each ended.
     pub fn ledger(&self) -> Ledger {
         self.shared().ledger()
     }
 
-    /// How many handlers exist: running, or being stopped.
+    /// The number of handlers that run or are being stopped.
     pub fn handlers(&self) -> usize {
         self.shared().running()
     }
 
-    /// How many legacy sessions are open, event streams of 2024-11-05 included.
+    /// The number of open legacy sessions, including event streams of 2024-11-05.
     pub fn sessions(&self) -> usize {
         self.shared().sessions.len() + self.shared().event_streams.len()
     }
 
-    /// Ends all legacy sessions, as if each had been deleted: their handlers stop, and their clients
-    /// begin new ones.
+    /// Ends all legacy sessions, as if each had been deleted: their handlers are stopped, and
+    /// their clients open new sessions.
     pub fn forget_sessions(&self) {
         for session in self.shared().sessions.all() {
             session.end(self.shared());
@@ -121,17 +122,17 @@ impl HttpService {
         self.shared().event_streams.end_all();
     }
 
-    /// How many streams are open.
+    /// The number of open event streams.
     pub fn streams(&self) -> usize {
         self.shared().streams()
     }
 
-    /// Answers one request.
+    /// Handles one HTTP request.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it is what a disconnect is: a modern request is cancelled, a legacy one can be
-    /// resumed.
+    /// Dropping the future counts as a disconnect: a modern request is cancelled, a
+    /// legacy one can be resumed.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body,
@@ -141,7 +142,7 @@ impl HttpService {
         if let Err(refusal) = self.shared().options.names.check(&parts) {
             return refusal.into();
         }
-        // However little each of them takes, there are only so many.
+        // Open requests are limited in number, however small they are.
         let caller = self.caller(&parts);
         let Some(place) = caller.peer.take(Pool::Requests, 1) else {
             let problem = "overloaded: too many requests are open; send it again later";
@@ -152,7 +153,7 @@ impl HttpService {
             Err(refusal) => refusal.into(),
         }
         .map(|body| body.in_place(place));
-        // The check above has let it pass, so it is allowed.
+        // The origin was checked above, so it is allowed.
         if let Some(origin) = parts.headers.get(ORIGIN) {
             cors::allow_origin(origin, response.headers_mut());
         }
@@ -221,7 +222,7 @@ impl HttpService {
         }
     }
 
-    /// GET of 2024-11-05.
+    /// Handles a GET of 2024-11-05.
     fn event_stream(&self, parts: &Parts, caller: &Caller) -> Result<Response<Body>, Refusal> {
         if parts.method != Method::GET {
             return Err(Refusal::method_not_allowed("GET"));
@@ -231,7 +232,7 @@ impl HttpService {
         event_stream::open(self.shared(), caller)
     }
 
-    /// POST of 2024-11-05.
+    /// Handles a POST of 2024-11-05.
     async fn message<B>(
         &self,
         parts: &Parts,
@@ -264,7 +265,7 @@ impl HttpService {
         request_body::read(headers, body, allowed).await
     }
 
-    /// Which methods are served at a path.
+    /// The methods that are served at a path.
     fn methods_at(&self, path: &str) -> Option<&'static str> {
         let options = &self.shared().options;
         match path {
@@ -285,7 +286,7 @@ impl HttpService {
         }
     }
 
-    /// GET and DELETE are about sessions.
+    /// GET and DELETE need sessions.
     fn check_sessions(&self) -> Result<(), Refusal> {
         match self.shared().options.sessionless {
             true => Err(Refusal::method_not_allowed(self.allowed())),
@@ -348,7 +349,7 @@ impl HttpService {
                 };
                 Ok(exchange::serve(shared, link, Era::Legacy, message).await)
             }
-            // An engine that knows of no handshake tells requests what they lack.
+            // On a link without a handshake, the engine answers with what the request lacks.
             _ if matches!(message, Ok(Message::Request(_)) | Err(_)) => {
                 let link = shared.modern_link(caller);
                 Ok(exchange::serve(shared, link, Era::Modern, message).await)
@@ -361,7 +362,7 @@ impl HttpService {
         }
     }
 
-    /// Only one revision has batches, and only within its sessions.
+    /// Batches exist in one protocol version only, within its sessions.
     async fn batch(&self, parts: &Parts, body: &Bytes) -> Result<Response<Body>, Refusal> {
         let refused = |error: DecodeError| {
             Refusal::with_error(StatusCode::BAD_REQUEST, error.to_error_object())
@@ -381,7 +382,7 @@ impl HttpService {
     }
 }
 
-/// So many messages may come in one batch.
+/// The most messages in a batch.
 const BATCH: usize = 100;
 
 fn nothing_at(path: &str) -> Refusal {

@@ -1,12 +1,12 @@
-//! Legacy sessions: one engine for as many POSTs as come, a GET stream beside them, and streams that
-//! can be resumed.
+//! Legacy sessions: one engine for many POSTs, a GET stream for notifications, and
+//! streams that can be resumed.
 //!
 //! ```text
 //!   initialize ──► open ── DELETE, or nobody for a while ──► over (404 from now on)
 //! ```
 //!
-//! A stream that breaks is no cancellation: its request lives on for the resume window. Then it is
-//! cancelled, and so is everything when the session is over.
+//! A stream that breaks off is not a cancellation: its request goes on for the resume window, and
+//! is cancelled after that. The end of the session cancels all its requests.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -38,23 +38,23 @@ use crate::sync::{Mutex, MutexGuard};
 pub(super) struct Session {
     id: SessionId,
     link: Arc<Link>,
-    /// Whose it is. Nobody else can use it.
+    /// The principal that opened it. Requests of others are refused.
     principal: Option<Principal>,
     events: Arc<SessionEvents>,
-    /// How many HTTP requests are open on it.
+    /// The number of open HTTP requests in it.
     open: AtomicUsize,
     used: Mutex<Instant>,
-    /// How many POSTs and GET streams it has served.
+    /// The number of POSTs and GET streams it has served.
     served: AtomicUsize,
 }
 
-/// A session that was opened and never used is over after this.
+/// A session that was opened and never used is closed after this time.
 const HELLO_ONLY: Duration = Duration::from_secs(30);
 
-/// A session that nobody uses keeps no more memory than it needs, after this.
+/// A session that is not used releases its spare memory after this time.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// Opens a session with the message that asks for one, and answers it.
+/// Opens a session with an `initialize` request, and answers it.
 pub(super) async fn open(
     shared: &Arc<Shared>,
     caller: &Caller,
@@ -91,7 +91,7 @@ pub(super) async fn open(
             let id = HeaderValue::from_str(session.id.as_str()).expect("hexadecimal digits");
             response.headers_mut().insert(headers::SESSION_ID, id);
         }
-        // It was refused, so there is nothing to come back to.
+        // The handshake was refused, so the session is closed.
         None => session.link.lose(LossKind::SessionGone.into()),
     }
     Ok(response)
@@ -102,7 +102,7 @@ impl Session {
         self.link.version()
     }
 
-    /// Takes in what was posted, and answers it.
+    /// Handles posted messages, and responds.
     pub(super) async fn serve(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -112,7 +112,7 @@ impl Session {
         self.served.fetch_add(1, Ordering::Relaxed);
         let one = messages.len() == 1;
         let mut handle = self.posted(shared, messages).await;
-        // Most are answered by now.
+        // Most requests are answered by now.
         if one && let Some(last) = handle.take_last() {
             return last.respond(shared, &handle, Era::Legacy);
         }
@@ -125,7 +125,7 @@ impl Session {
             Some(ExchangeStep::Write(waiting)) if one && is_last(waiting) => {
                 match answer(&mut handle, refusal::status(Era::Legacy, waiting)) {
                     Some(answer) => return answer,
-                    // It was withdrawn in between: its request was cancelled.
+                    // It was withdrawn in between, because its request was cancelled.
                     None => Some(poll_fn(|cx| handle.poll_step(cx)).await),
                 }
             }
@@ -146,7 +146,7 @@ impl Session {
         }
     }
 
-    /// The exchange on which messages were posted.
+    /// Opens an exchange for the posted messages.
     async fn posted(
         &self,
         shared: &Shared,
@@ -165,7 +165,7 @@ impl Session {
         handle
     }
 
-    /// GET: what the server says by itself, or the rest of a stream that broke.
+    /// Handles a GET: the stream of notifications, or the rest of a stream that broke off.
     pub(super) fn listen(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -199,19 +199,20 @@ impl Session {
         };
         let (exchange, number) = parse_event_id(last).ok_or_else(gone)?;
         let numbering = self.numbering(exchange);
-        // Before anybody is told to go.
+        // Checked before the current carrier is replaced.
         let missed = numbering.missed(number).ok_or_else(gone)?;
         if missed.is_empty() && !self.link.is_open(exchange) {
             return Err(gone());
         }
-        // They are shared with the store, which may let go of them while they are not read.
+        // They are shared with the store, which may drop its copies before these are sent.
         let mut weight = caller.peer.begin(Pool::Bytes);
         if !weight.resize(0, missed.iter().map(|event| event.data.len()).sum()) {
             let problem = "overloaded: too much waits to be read; come back later";
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem));
         }
         let in_use = InUse::new(self);
-        // Nobody says anything on it between the change of carriers and the look at what was said.
+        // No message is taken between the change of carriers and the second look at
+        // the stored events.
         let (handle, missed) = {
             let _still = numbering.still();
             let handle = self.link.resume(exchange);
@@ -228,7 +229,7 @@ impl Session {
         Ok(stream(events.after(missed).weighed(weight)))
     }
 
-    /// Carries what the server says by itself.
+    /// A new stream for the server's notifications.
     fn listen_anew(self: &Arc<Self>, shared: &Arc<Shared>) -> Response<Body> {
         let in_use = InUse::new(self);
         self.served.fetch_add(1, Ordering::Relaxed);
@@ -239,7 +240,7 @@ impl Session {
         stream(self.events(shared, handle, numbering, in_use))
     }
 
-    /// All that is to be said on an exchange, in a way that can be resumed.
+    /// The stream of an exchange, with numbered events.
     fn events(
         &self,
         shared: &Arc<Shared>,
@@ -256,7 +257,7 @@ impl Session {
         Numbering::new(self.events.clone(), exchange)
     }
 
-    /// Weighs what its client said of itself, for as long as it is open.
+    /// Counts the client's introduction against its share while the session is open.
     fn weigh_introduction(&self, shared: &Shared) -> Result<(), Refusal> {
         let introduction = self.link.introduction();
         let bytes = introduction.map_or(0, |introduction| introduction.as_bytes().len());
@@ -268,7 +269,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whose share it takes from.
+    /// The peer whose share it uses.
     pub(super) fn peer(&self) -> &Arc<Peer> {
         self.link.peer()
     }
@@ -277,12 +278,12 @@ impl Session {
         &self.id
     }
 
-    /// Whether this is who opened it.
+    /// Whether this principal opened it.
     pub(super) fn belongs_to(&self, principal: Option<&Principal>) -> bool {
         self.principal.as_ref() == principal
     }
 
-    /// DELETE: its handlers stop at once (**stops-with-its-caller**).
+    /// Handles a DELETE: the handlers stop at once (**stops-with-its-caller**).
     pub(super) fn end(&self, shared: &Shared) {
         shared.sessions.remove(&self.id);
         self.link.lose(LossKind::SessionGone.into());
@@ -292,20 +293,20 @@ impl Session {
         self.used.lock()
     }
 
-    /// Whether nothing was asked of it but to open it.
+    /// Whether it was opened and never used.
     pub(super) fn is_unused(&self) -> bool {
         self.served.load(Ordering::Relaxed) <= 1
     }
 
-    /// Whether somebody is there, or something is worked on.
+    /// Whether it has an open HTTP request, or a running handler.
     fn is_busy(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0 || !self.link.is_idle()
     }
 
-    /// Waits until nobody has used it for so long. One that still works on something is in use.
+    /// Waits until it was unused for this long. A session with a running handler is in use.
     async fn forgotten(&self, span: Duration) {
         loop {
-            // Whoever only says hello is forgotten sooner.
+            // A session that was only opened is closed sooner.
             let span = match self.is_unused() {
                 true => span.min(HELLO_ONLY),
                 false => span,
@@ -329,7 +330,7 @@ impl Session {
     }
 }
 
-/// Turns the link of a session, and sees to its end.
+/// Drives the link of a session, and closes the session at the end.
 struct Living {
     shared: Arc<Shared>,
     session: Arc<Session>,
@@ -360,7 +361,7 @@ impl Drop for Living {
     }
 }
 
-/// An HTTP request that is open on a session.
+/// An open HTTP request in a session.
 struct InUse(Arc<Session>);
 
 impl InUse {

@@ -1,4 +1,4 @@
-//! All legacy sessions of a server, by name.
+//! All legacy sessions of a server, by id.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
@@ -16,7 +16,7 @@ use crate::Principal;
 use crate::driver::{Permit, Pool};
 use crate::sync::{Mutex, MutexGuard};
 
-/// The name of a session: 128 random bits, which nobody guesses and no log shows.
+/// A session id: 128 random bits, which are kept out of logs.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct SessionId(Arc<str>);
 
@@ -36,7 +36,7 @@ impl SessionId {
     }
 }
 
-/// They are looked up by what a request names.
+/// Allows a lookup by the text of the header.
 impl Borrow<str> for SessionId {
     fn borrow(&self) -> &str {
         &self.0
@@ -53,22 +53,22 @@ impl fmt::Debug for SessionId {
 #[derive(Default)]
 pub(super) struct Sessions {
     open: Mutex<HashMap<SessionId, Kept>>,
-    /// Those that may never have been used, oldest first.
+    /// Sessions that may never have been used, oldest first.
     unused: Mutex<VecDeque<Weak<Session>>>,
 }
 
-/// A session that is open, and what it takes of the share of whoever opened it.
+/// An open session, with what it uses of its peer's share.
 struct Kept {
     session: Arc<Session>,
     _place: Permit,
-    /// What the client said of itself.
+    /// The size of the client's introduction.
     introduction: Permit,
 }
 
-/// A session that was opened and never used can make room for another after this.
+/// A session that was opened and never used may be closed for another one after this time.
 const HELLO_GRACE: Duration = Duration::from_secs(1);
 
-/// So many are looked at for one that can make room.
+/// How many sessions are examined to find one that may be closed.
 const LOOKED_AT: usize = 100;
 
 impl Sessions {
@@ -80,8 +80,8 @@ impl Sessions {
         self.lock().len()
     }
 
-    /// A place for one session more. Where all are taken, the oldest that was never used makes room;
-    /// where one peer has its share, one of its own.
+    /// A permit for another session. If the limit is reached, the oldest session that was never
+    /// used is closed; if the peer has used its share, one of its own.
     pub(super) fn place(&self, shared: &Shared, caller: &Caller) -> Result<Permit, Refusal> {
         let peer = &caller.peer;
         let pool = Pool::Sessions;
@@ -99,12 +99,12 @@ impl Sessions {
         })
     }
 
-    /// Ends the oldest session that was opened and never used, and that may go: a flood of them must
-    /// not end those that are used.
+    /// Closes the oldest session that was opened and never used, and that `may_go`. A flood of such
+    /// sessions must not close those in use.
     fn make_room(&self, shared: &Shared, may_go: impl Fn(&Session) -> bool) {
         let mut unused = self.unused();
         drop_used(&mut unused);
-        // Its client may be about to use it.
+        // A session that was just opened may be about to be used.
         let old = |session: &Session| session.used().elapsed() >= HELLO_GRACE;
         let oldest = unused.iter().take(LOOKED_AT).position(|session| {
             let session = session.upgrade();
@@ -117,7 +117,7 @@ impl Sessions {
         }
     }
 
-    /// A session is open from now on.
+    /// Registers an open session.
     pub(super) fn add(&self, session: &Arc<Session>, place: Permit, introduction: Permit) {
         let kept = Kept {
             session: session.clone(),
@@ -128,20 +128,20 @@ impl Sessions {
         let open = self.len();
         let mut unused = self.unused();
         drop_used(&mut unused);
-        // Behind one that stays unused there may be many that are over.
+        // Behind an old unused session the list may be full of closed ones.
         if unused.len() > 2 * open + LOOKED_AT {
             unused.retain(|session| session.strong_count() > 0);
         }
         unused.push_back(Arc::downgrade(session));
     }
 
-    /// A session is over, and gives back what it took.
+    /// Removes a session, which releases its share.
     pub(super) fn remove(&self, id: &SessionId) {
         self.lock().remove(id);
     }
 
-    /// Weighs what a client said of itself, for as long as its session is open; false if there is no
-    /// room for that.
+    /// Counts the client's introduction against its share while the session is open.
+    /// Returns false if that has no room.
     pub(super) fn weigh_introduction(&self, id: &SessionId, bytes: usize) -> bool {
         let mut open = self.lock();
         let kept = open.get_mut(id);
@@ -157,7 +157,7 @@ impl Sessions {
         open.values().map(|kept| kept.session.clone()).collect()
     }
 
-    /// The session that a request names. Somebody else's is as unknown as none.
+    /// The session that a request names. For other principals it does not exist.
     pub(super) fn find(
         &self,
         headers: &HeaderMap,
@@ -178,7 +178,7 @@ impl Sessions {
     }
 }
 
-/// Takes those off the front that are over or in use.
+/// Removes sessions from the front that are closed or in use.
 fn drop_used(unused: &mut VecDeque<Weak<Session>>) {
     let is_used = |session: &Weak<Session>| session.upgrade().is_none_or(|it| !it.is_unused());
     while unused.front().is_some_and(is_used) {

@@ -1,4 +1,4 @@
-//! What all requests of a server have in common.
+//! The state that all requests of a server share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,11 +30,11 @@ pub(super) struct Shared {
     pub(super) sessions: Sessions,
     pub(super) event_streams: EventStreams,
     pub(super) tasks: TaskTracker,
-    /// When an answer becomes a stream.
+    /// The timer after which a response becomes a stream.
     pub(super) head_timer: Arc<SharedTimer>,
-    /// Who takes what.
+    /// The peers, among which the limits are shared.
     pub(super) peers: Peers,
-    /// What engines are told, made once.
+    /// The engines' configurations, made once.
     configs: Configs,
     pub(super) connections: Connections,
     streams: Arc<AtomicUsize>,
@@ -44,7 +44,7 @@ struct Configs {
     modern: Arc<Config>,
     legacy: Arc<Config>,
     event_stream: Arc<Config>,
-    /// For POSTs of legacy clients without a session, by revision.
+    /// For POSTs of legacy clients without a session, by protocol version.
     alone: HashMap<ProtocolVersion, Arc<Config>>,
 }
 
@@ -57,7 +57,7 @@ impl Shared {
         let alone = legacy.map(|version| {
             let mut config = config.clone();
             config.opened_in = Some(version);
-            // Without a session there is nothing to come back to.
+            // Without a session, a stream cannot be resumed.
             config.timeouts.resume_window = Some(Duration::ZERO);
             (version, Arc::new(config))
         });
@@ -68,7 +68,7 @@ impl Shared {
             Pool::Listens => config.limits.listens,
             Pool::Blocking => config.limits.blocking,
             Pool::Sessions => options.sessions,
-            // On HTTP/1.1 there is one on each connection at most.
+            // On HTTP/1.1 each connection has at most one open request.
             Pool::Requests | Pool::Connections => options.connections,
         });
         Arc::new(Self {
@@ -97,13 +97,13 @@ impl Shared {
         self.link(&self.configs.modern, caller, true)
     }
 
-    /// The link of a POST of a legacy client without a session.
+    /// The link of a legacy client's POST without a session.
     pub(super) fn lone_link(&self, version: ProtocolVersion, caller: &Caller) -> Arc<Link> {
         let config = self.configs.alone.get(&version);
         self.link(config.unwrap_or(&self.configs.legacy), caller, true)
     }
 
-    /// The link of a legacy session, which outlives the connection that it was opened on.
+    /// The link of a legacy session, which outlives the connection on which it was opened.
     pub(super) fn session_link(&self, caller: &Caller) -> Arc<Link> {
         self.link(&self.configs.legacy, &caller.without_connection(), false)
     }
@@ -117,7 +117,7 @@ impl Shared {
         )
     }
 
-    /// One that is the link of a single request runs handlers where that request is served.
+    /// A link. The link of a single request runs its handler in the task that serves the request.
     fn link(&self, config: &Arc<Config>, caller: &Caller, runs_inline: bool) -> Arc<Link> {
         let surroundings = Surroundings {
             runs_inline,
@@ -130,12 +130,12 @@ impl Shared {
         Link::within(config.clone(), surroundings)
     }
 
-    /// The tools, for what headers say of them.
+    /// The registry of tools, for the headers that repeat arguments.
     pub(super) fn tools(&self) -> &Tools {
         &self.tools
     }
 
-    /// Whether anything is taken at all.
+    /// Whether the server is not shutting down.
     pub(super) fn check_open(&self) -> Result<(), Refusal> {
         match self.connections.is_closing() {
             true => Err(Refusal::shutting_down()),
@@ -143,7 +143,7 @@ impl Shared {
         }
     }
 
-    /// Whether one request more can be taken.
+    /// Whether another request can be accepted.
     pub(super) fn check_room(&self) -> Result<(), Refusal> {
         self.check_open()?;
         if self.running() >= self.options.in_flight {
@@ -153,7 +153,7 @@ impl Shared {
         Ok(())
     }
 
-    /// How many handlers there are, those that were told to stop and have not included.
+    /// The number of handlers, including those that are being stopped.
     pub(super) fn running(&self) -> usize {
         self.peers.pools().used(Pool::Handlers)
     }
@@ -162,7 +162,7 @@ impl Shared {
         self.streams.load(Ordering::Relaxed)
     }
 
-    /// Counts a stream as long as what is given back is kept.
+    /// Counts an open stream until the returned guard is dropped.
     pub(super) fn stream_opened(&self) -> OpenStream {
         self.streams.fetch_add(1, Ordering::Relaxed);
         OpenStream(self.streams.clone())
@@ -173,12 +173,12 @@ impl Shared {
     }
 }
 
-/// Who makes a request.
+/// The caller of a request.
 pub(super) struct Caller {
-    /// Whose share is used.
+    /// The peer whose share is used.
     pub(super) peer: Arc<Peer>,
     pub(super) principal: Option<Principal>,
-    /// What limits the handlers of the connection that it came on.
+    /// The limit on handlers of the connection that the request came on.
     pub(super) connection: Option<Arc<Semaphore>>,
 }
 
@@ -192,7 +192,7 @@ impl Caller {
     }
 }
 
-/// Whoever uses a server. When nobody does any more, what still runs is stopped, without a drain.
+/// Shared by all clones of a service. When the last is dropped, handlers stop without a drain.
 pub(super) struct Owner(pub(super) Arc<Shared>);
 
 impl Drop for Owner {
@@ -201,7 +201,7 @@ impl Drop for Owner {
     }
 }
 
-/// A stream that is open.
+/// The count of one open stream.
 pub(super) struct OpenStream(Arc<AtomicUsize>);
 
 impl Drop for OpenStream {

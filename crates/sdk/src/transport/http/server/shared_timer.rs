@@ -1,8 +1,8 @@
-//! Wakes those who have waited for long enough.
+//! A timer shared by all pending responses.
 //!
-//! Nearly every request is answered before anybody loses patience, and setting a timer for each of
-//! them would cost more than the answer. But all wait equally long: who came first is woken first,
-//! so that one timer, which is set for whoever is at the front, serves all.
+//! Nearly every request is answered before its response has to become a stream, and a timer for
+//! each would cost more than the answer. But all wait for the same time, so they time out in the
+//! order in which they began, and a single timer for the first of them is enough.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -23,9 +23,9 @@ pub(super) struct SharedTimer {
 
 #[derive(Default)]
 struct Line {
-    /// Those who wait, and those who have left since.
+    /// Those that wait, in order, with those that have been dropped since.
     waiting: VecDeque<(Instant, Weak<Slot>)>,
-    /// Somebody looks after them.
+    /// A task is running the timer.
     is_watched: bool,
 }
 
@@ -50,12 +50,12 @@ impl SharedTimer {
         self.line.lock()
     }
 
-    /// Waits, from now on.
+    /// Begins to wait.
     pub(super) fn wait(self: &Arc<Self>) -> Sleep {
         let over = self.span.is_zero();
         let waker = None;
         let slot = Arc::new(Slot::new(State { over, waker }));
-        // What is too far away to be told will not come.
+        // A time too far away to be computed never comes.
         let Some(due) = Instant::now().checked_add(self.span).filter(|_| !over) else {
             return Sleep(slot);
         };
@@ -71,7 +71,7 @@ impl SharedTimer {
         Sleep(slot)
     }
 
-    /// When the first who still waits is due. Those who are due now are woken.
+    /// Wakes those that are due, and returns when the next one is.
     fn first(&self) -> Option<Instant> {
         let mut line = self.line();
         let now = Instant::now();
@@ -94,17 +94,17 @@ impl SharedTimer {
     }
 }
 
-/// Looks after those who wait. If its runtime ends before they do, the next who comes finds somebody
-/// else to look after them.
+/// Marks that a task runs the timer. If it is dropped early, with its runtime, the
+/// next `wait` starts another.
 struct Watching(Option<Arc<SharedTimer>>);
 
 impl Watching {
-    /// Sleeps until the first of them is due, as long as there are any.
+    /// Sleeps until the first one is due, while there are any.
     async fn watch(mut self) {
         while let Some(due) = self.0.as_ref().and_then(|head_timer| head_timer.first()) {
             tokio::time::sleep_until(due).await;
         }
-        // Nobody waits, and whoever comes next begins anew.
+        // The list is empty, and `first` has cleared the mark under the lock.
         self.0 = None;
     }
 }
@@ -117,7 +117,7 @@ impl Drop for Watching {
     }
 }
 
-/// Ready when patience is over.
+/// Ready when the time is up.
 pub(super) struct Sleep(Arc<Slot>);
 
 impl Future for Sleep {

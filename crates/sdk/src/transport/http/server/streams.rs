@@ -1,11 +1,10 @@
-//! The streams of one HTTP/2 connection: whether any is open, and whether somebody reads them.
+//! The streams of one HTTP/2 connection: whether any is open, and whether the client reads them.
 //!
-//! hyper runs each stream (a request, then the body of its answer) as a task of its own, on the
-//! executor that it is given. That is the only place where a single stream can be ended from
-//! outside: while its window is closed, hyper waits for that window and does not ask the body for
-//! more, so a body cannot end with an error. But when its task is dropped, so is h2's handle of
-//! the stream, and a stream whose handle is dropped before its end is reset (`CANCEL`). The others
-//! know nothing of it.
+//! hyper runs each stream (a request, then the body of its response) as a task of its own, on the
+//! executor it is given. Only there can a single stream be ended from outside: while its window is
+//! closed, hyper waits for the window and does not poll the body, so a body cannot end with an
+//! error. But when the task is dropped, so is h2's handle of the stream, and a stream whose handle
+//! is dropped before its end is reset (`CANCEL`). The other streams are not affected.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -20,8 +19,8 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::task::TaskTracker;
 
 tokio::task_local! {
-    /// What the body of this stream has handed out. A body does not know which stream it is written
-    /// on, but it is asked for its pieces within the task of that stream.
+    /// What the body of this stream has handed out. A body does not know its stream, but it is
+    /// polled within the task of that stream.
     static HANDED_OUT: Cell<HandedOut>;
 }
 
@@ -29,12 +28,12 @@ tokio::task_local! {
 #[derive(Clone, Copy, Default)]
 struct HandedOut {
     pieces: u64,
-    /// Nobody has asked for more after the last of them.
+    /// Nothing was requested after the last piece.
     waits: bool,
 }
 
-/// Notes that the body of this stream has handed out a piece. False if it is not written on a stream
-/// of HTTP/2, or on one that somebody else runs.
+/// Notes that the body of this stream has handed out a piece. Returns false if the body is not on
+/// an HTTP/2 stream of this server, but on HTTP/1.1 or inside another server.
 pub(super) fn piece_handed_out() -> bool {
     let noted = HANDED_OUT.try_with(|handed_out| {
         let pieces = handed_out.get().pieces + 1;
@@ -44,9 +43,9 @@ pub(super) fn piece_handed_out() -> bool {
     noted.is_ok()
 }
 
-/// Notes that the body of this stream was asked for more, and has nothing to hand out.
+/// Notes that the body of this stream was polled and had nothing to hand out.
 pub(super) fn nothing_handed_out() {
-    // Elsewhere nobody waits for pieces.
+    // Outside of a stream task nothing is noted.
     let _ = HANDED_OUT.try_with(|handed_out| {
         let pieces = handed_out.get().pieces;
         let waits = false;
@@ -81,12 +80,12 @@ impl Streams {
         }
     }
 
-    /// Waits until no stream was open for this long, from now on at the earliest.
+    /// Waits until no stream was open for this long, counted from now.
     pub(super) async fn idle(&self, span: Duration) {
         *self.usage.used() = Instant::now();
         loop {
-            // One timer for a connection, however many streams there are: it is set for the time
-            // at which the connection will have been idle if nobody asks anything until then.
+            // One timer per connection, however many streams there are. It is set for the moment at
+            // which the connection would have been idle for long enough.
             let until = *self.usage.used() + span;
             tokio::time::sleep_until(until).await;
             if self.usage.open.load(Ordering::Acquire) > 0 {
@@ -120,9 +119,9 @@ where
     }
 }
 
-/// Runs a stream to its end; or drops it, if nobody takes what its body has handed out.
+/// Runs a stream to its end, or drops it if the pieces of its body are not read.
 ///
-/// The timer is set only while something waits for the other side, which is seldom.
+/// The timer is set only while a piece waits for the peer, which is rare.
 async fn while_it_is_read(stream: impl Future, write_stall: Duration) {
     let mut stream = pin!(stream);
     let mut stalled: Option<(u64, Pin<Box<Sleep>>)> = None;
@@ -135,7 +134,7 @@ async fn while_it_is_read(stream: impl Future, write_stall: Duration) {
             stalled = None;
             return Poll::Pending;
         }
-        // Another piece than the last time: that one was taken.
+        // A different piece than the last time, so the last one was taken.
         let stalled = match &mut stalled {
             Some((waiting, timer)) if *waiting == pieces => timer,
             other => &mut other.insert((pieces, Box::pin(sleep(write_stall)))).1,
@@ -147,7 +146,7 @@ async fn while_it_is_read(stream: impl Future, write_stall: Duration) {
     .await;
 }
 
-/// A stream that is open.
+/// The count of one open stream.
 struct Open(Arc<Usage>);
 
 impl Open {

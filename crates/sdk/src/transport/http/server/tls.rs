@@ -1,4 +1,4 @@
-//! HTTPS.
+//! HTTPS for a listening server.
 
 use std::io;
 use std::sync::Arc;
@@ -12,8 +12,9 @@ use tokio_rustls::TlsAcceptor;
 use super::endpoint::Endpoint;
 
 impl Endpoint {
-    /// Serves HTTPS with this certificate, those that vouch for it after it, and its key; both in PEM.
-    /// For servers that run by themselves.
+    /// Serves HTTPS with this certificate chain, the server's own certificate first, and
+    /// its private key; both in PEM. For listening servers; a service in another router
+    /// has no connections of its own.
     pub fn tls(mut self, certificates: &[u8], key: &[u8]) -> io::Result<Self> {
         let certificates: Result<Vec<_>, _> =
             CertificateDer::pem_slice_iter(certificates).collect();
