@@ -1,4 +1,4 @@
-//! The door: where a request of the peer's begins, is answered at once, or is refused.
+//! Admission: an incoming request begins here, is answered at once, or is refused.
 
 use bytes::Bytes;
 
@@ -16,22 +16,22 @@ use super::{
     encode,
 };
 
-/// What becomes of a request that is not refused.
+/// What happens to a request that is not refused.
 enum Admission {
-    /// A handler will see to it.
+    /// A handler will answer it.
     ToHandler {
         kind: Kind,
         version: ProtocolVersion,
         token: Option<ProgressToken>,
     },
-    /// The engine answers it by itself.
+    /// The engine answers it itself.
     AtOnce(Kind, ProtocolVersion, Result<RawJson, ErrorObject>),
-    /// Its cancel was here before it.
+    /// Its cancel arrived before it.
     CancelledEarly,
 }
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
-    /// A request from the peer. It begins here, or is refused here.
+    /// A request from the peer, which begins or is refused here.
     pub(super) fn handle_request(&mut self, now: Time, exchange: ExchangeId, request: Request) {
         if self.must_not_answer() {
             self.requests.ledger.ignored_requests += 1;
@@ -76,7 +76,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// A request from the peer that there is no room to keep: it is refused at once (**bounded**).
+    /// A request from the peer for which there is no memory: it is refused at once (**bounded**).
     pub fn handle_request_without_room(
         &mut self,
         now: Time,
@@ -119,7 +119,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.refuse(now, exchange, bytes, code);
     }
 
-    /// 2026-07-28, basic/transports: a server must not ask, a client must not answer.
+    /// 2026-07-28, basic/transports: a server must not send requests, a client must not answer
+    /// them.
     pub(super) fn must_not_answer(&self) -> bool {
         self.config.role() == Role::Client && self.handshake.is_modern()
     }
@@ -167,8 +168,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         })
     }
 
-    /// On a pipe the id is the key, so it can be used once at a time; on HTTP the exchange is
-    /// (**id-is-scoped**).
+    /// Whether the id is in use on this exchange. On a pipe the id is the key of a request, so it
+    /// must be unique among those in flight; on HTTP the exchange is the key (**id-is-scoped**).
     fn is_duplicate(&self, exchange: ExchangeId, request: &Request) -> bool {
         let mut same = self.requests.serving_with_id(&request.id);
         same.any(|(_, serving)| serving.exchange == exchange)
@@ -188,7 +189,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// One request too many is refused at once, so that cancels are always read (**bounded**).
+    /// Refuses a request above the limit at once, so that cancels are always read (**bounded**).
     fn check_handlers(&self, kind: Kind) -> Result<(), ErrorObject> {
         let limits = &self.config.limits;
         let (running, limit, what) = match kind {
@@ -220,9 +221,9 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         key
     }
 
-    /// Writes an error for something that never became a request. It is never dropped
-    /// (**answered-or-gone**): what keeps refusals from piling up is that nothing more is taken from
-    /// the transport, see [`Engine::wants_input`].
+    /// Writes an error for a message that never became a request. It is never dropped
+    /// (**answered-or-gone**). Refusals cannot pile up, because reading pauses: see
+    /// [`Engine::wants_input`].
     pub(super) fn refuse(&mut self, now: Time, exchange: ExchangeId, bytes: Bytes, code: i64) {
         let exchange = match self.is_client() {
             true => self.outlet(now, None, Purpose::Lane),

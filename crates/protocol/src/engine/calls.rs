@@ -1,4 +1,4 @@
-//! The side that asks: a call from its beginning to its end.
+//! The requesting side: a call from its beginning to its end.
 //!
 //! ```text
 //!              ┌──────────────────── request ─────────────────────┐
@@ -26,8 +26,8 @@ use super::{
 };
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
-    /// Makes a call. Its one end comes as an [`Event::Ended`], unless it is over before it began:
-    /// then it is returned here, and no event follows.
+    /// Makes a call. Its end comes as an [`Event::Ended`]. If it ends before it begins, the outcome
+    /// is returned here, and no event follows.
     pub fn request(&mut self, now: Time, ask: Ask) -> Result<CallId, Outcome> {
         let kind = rules::kind(&ask.method);
         let allowed = self.allow(&ask, kind);
@@ -39,7 +39,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         began
     }
 
-    /// Gives a call up on behalf of its caller. Returns at once, whatever the peer and the wire do
+    /// Cancels a call on behalf of its caller. Returns at once, whatever the peer and the wire do
     /// (**cancel-never-waits**). A call that is over is left alone.
     pub fn cancel(&mut self, now: Time, call: CallId, reason: Option<&str>) {
         let outcome = |sent| Outcome::Cancelled {
@@ -52,7 +52,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.settle(now);
     }
 
-    /// Whether a call of ours has left; `None` if it is over.
+    /// Whether an outgoing call was sent; `None` if it is over.
     pub fn sent(&self, call: CallId) -> Option<Sent> {
         self.requests.call(call).map(|call| call.sent)
     }
@@ -90,7 +90,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Begins a call: the one place where that happens.
+    /// Begins a call. This is the only place that does.
     pub(super) fn open(
         &mut self,
         now: Time,
@@ -144,7 +144,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.check_bytes(bytes, ask.serves)
     }
 
-    /// Ends a call: the one place where that happens. `None` if it is over already.
+    /// Ends a call. This is the only place that does. Returns `None` if the call is over already.
     pub(super) fn end_call(&mut self, now: Time, id: CallId, outcome: Outcome) -> Option<Call<C>> {
         let mut call = self.requests.end_call(id, outcome.end())?;
         self.timers.reset(Timer::Call(id), call.clocks.next(), None);
@@ -161,8 +161,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         Some(call)
     }
 
-    /// Ends a call that nobody waits for any more, and tells the peer if it may know of it
-    /// (**drop-announces**, **announce-once**).
+    /// Ends a call whose caller does not wait any more, and tells the peer if it may know of the
+    /// call (**drop-announces**, **announce-once**).
     pub(super) fn give_up(
         &mut self,
         now: Time,
@@ -215,7 +215,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// A call's exchange, or all of a connection, is gone.
+    /// Ends a call as lost, because its exchange or the whole link is gone.
     pub(super) fn lose_call(&mut self, now: Time, id: CallId, cause: Loss) {
         if let Some(call) = self.requests.call(id) {
             let (sent, exchange) = (call.sent, call.exchange);
@@ -224,7 +224,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Why no new call can be made, if none can.
+    /// Why no new call can be made, if the link is closed or closing.
     pub(super) fn unreachable(&self) -> Option<Loss> {
         self.closing
             .refuses_calls()

@@ -1,4 +1,4 @@
-//! Cancels from the peer: what they mean, and what those mean that come too early or too late.
+//! Cancels from the peer, including those that come too early or too late.
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,14 @@ use super::requests::Kind;
 use super::rules::{self, CancelNames};
 use super::{CallId, Engine, ExchangeId, Outcome, RequestKey, Sent, StopCause, Time, encode};
 
-/// Longer ids are not remembered.
+/// Longer ids are not remembered, to bound the memory.
 const LONGEST_ID: usize = 256;
 
-/// What a session on legacy HTTP knows of ids that are not in flight: request and cancel are two
-/// POSTs, and the cancel may come first (**cancel-overtakes**).
+/// What a legacy session remembers of ids that are not in flight. Request and cancel are two POSTs,
+/// and the cancel may arrive first (**cancel-overtakes**).
 ///
-/// Each kind is kept for a few seconds and up to a small number, oldest out first.
+/// Each kind of entry expires after a few seconds and is limited in number; the oldest is dropped
+/// first.
 #[derive(Clone, Default, Debug)]
 pub(super) struct EarlyCancels {
     remembered: VecDeque<(Time, RequestId, Memory)>,
@@ -25,15 +26,15 @@ pub(super) struct EarlyCancels {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Memory {
-    /// It was cancelled and has not come.
+    /// The request was cancelled and has not arrived.
     Cancelled,
-    /// It came and is over. A cancel for it is late and not early: some clients use the same id
-    /// for every request, and must not lose their next one to it.
+    /// The request arrived and is over. A cancel for it is late, not early. Some clients use the
+    /// same id for every request, and must not lose their next request to it.
     Over,
 }
 
 impl EarlyCancels {
-    /// Gives back the memory that is not needed now.
+    /// Frees spare memory.
     pub(super) fn shrink(&mut self) {
         self.remembered.shrink_to_fit();
     }
@@ -58,8 +59,8 @@ impl EarlyCancels {
 }
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
-    /// `notifications/cancelled`. Unknown, finished, duplicate and malformed ones are ignored: no
-    /// reply, one counter (**strays-are-quiet**).
+    /// Handles `notifications/cancelled`. Unknown, finished, duplicate and malformed ones are
+    /// ignored: they get no reply and are counted (**strays-are-quiet**).
     pub(super) fn handle_cancelled(
         &mut self,
         now: Time,
@@ -105,7 +106,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// A modern server ends a listen with a cancel: a graceful end, like its result. (The
+    /// A modern server ends a listen with a cancel, which is as graceful as a result. (The
     /// specification's pages disagree on which of the two a server sends; both are accepted.)
     fn end_our_listen(&mut self, now: Time, id: &RequestId) -> bool {
         let RequestId::Number(number) = id else {
@@ -123,8 +124,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         listens
     }
 
-    /// The request of the peer's with this id. On HTTP two can have the same one, in different
-    /// exchanges; a cancel then names neither (**id-is-scoped**).
+    /// The incoming request with this id. On HTTP two requests on different exchanges can have the
+    /// same id; a cancel then names neither (**id-is-scoped**).
     fn find(&self, id: &RequestId) -> Found {
         let mut matching = self.requests.serving_with_id(id);
         match (matching.next(), matching.next()) {
@@ -135,7 +136,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Whether a request was cancelled before it came. Then it never starts.
+    /// Whether a request was cancelled before it arrived. Such a request never starts.
     pub(super) fn was_cancelled_early(&mut self, id: &RequestId) -> bool {
         let Some(at) = self.early_cancels.position(id) else {
             return false;
@@ -144,19 +145,19 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         std::mem::replace(memory, Memory::Over) == Memory::Cancelled
     }
 
-    /// A request is over: a cancel that still comes for it is late.
+    /// Remembers that a request is over, so that a cancel for it counts as late.
     pub(super) fn remember_over(&mut self, now: Time, id: &RequestId) {
         self.remember(now, id, Memory::Over);
     }
 
     fn remember(&mut self, now: Time, id: &RequestId, memory: Memory) {
-        // Ids are as long as their sender likes; who remembers them pays.
+        // The sender chooses the length of its ids, and this side pays for the memory.
         let is_long = matches!(id, RequestId::String(id) if id.len() > LONGEST_ID);
         if !self.remembers_cancels() || is_long {
             return;
         }
         let known = self.early_cancels.position(id);
-        // A cancel for a request that is over is late, and stays so.
+        // A cancel for a request that is over stays a late one.
         if known.is_some() && memory == Memory::Cancelled {
             return;
         }
@@ -173,7 +174,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             remembered.remove(oldest);
         }
         let until = now + self.config.timeouts.early_cancel;
-        // Many sessions never have more than one.
+        // Most sessions never have more than one entry.
         if remembered.is_empty() {
             remembered.reserve_exact(1);
         }
@@ -182,7 +183,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.timers.reset(Timer::EarlyCancel, before, after);
     }
 
-    /// The oldest memory is too old.
+    /// The oldest entry has expired.
     pub(super) fn forget_early_cancel(&mut self) {
         let before = self.early_cancels.due();
         self.early_cancels.remembered.pop_front();
@@ -205,7 +206,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
 enum Found {
     None,
     One(RequestKey),
-    /// The handshake: a client must not cancel it, and we do not let it.
+    /// The request is `initialize`, which a client must not cancel.
     Uncancellable,
     Several,
 }

@@ -1,11 +1,11 @@
-//! How a link comes to its end (**orderly-close**).
+//! How a link is closed (**orderly-close**).
 //!
 //! ```text
 //!   Open ── end of input, shutdown ──► Draining ── time, or a second shutdown ──► Stopping
 //!     │                                    └───── nothing left to answer ─────────►  │
 //!     │ shutdown at once                                                             │
 //!     ├─────────────────────────────────────────────────────────────────────────────►│
-//!     │ the pipe broke, or nobody is left to read and write  handlers are gone, or   │
+//!     │ the pipe broke, or no peer is left to read or write  handlers are gone, or   │
 //!     └─────────────────────────────────────────────────────► their grace is over    ▼
 //!                                    Closed ◄── all is written, or time ──── Flushing
 //! ```
@@ -23,7 +23,7 @@ use super::{By, Closing, Engine, Event, ExchangeId, Loss, LossKind, Outcome, Sto
 /// How to shut down.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shutdown {
-    /// Let running handlers finish for a while, then stop them. A second one ends the drain.
+    /// Let running handlers finish for a while, then stop them. A second shutdown ends the drain.
     Drain,
     /// Stop handlers now.
     Now,
@@ -34,16 +34,16 @@ pub(super) struct ClosingState {
     phase: Phase,
     cause: Option<Loss>,
     until: Option<Time>,
-    /// Somebody asked for it on this side, and does not wait for slow readers.
+    /// This side asked for the shutdown, so slow readers are not waited for.
     hurried: bool,
-    /// Whoever wrote our input is gone, though its end has not been reached.
+    /// The writer of our input is gone, though the end of input has not been reached.
     hung_up: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Phase {
     Open,
-    /// `deaf`: nothing can be heard any more, so no call can be answered.
+    /// `deaf`: the input has ended, so no outgoing call can be answered.
     Draining {
         deaf: bool,
     },
@@ -82,7 +82,7 @@ impl ClosingState {
         (self.phase, self.until.is_some(), self.hurried, self.hung_up)
     }
 
-    /// How long a handler that is stopped now may take at most.
+    /// The longest grace of a handler that is stopped now.
     pub(super) fn grace_left(&self, now: Time) -> Option<Duration> {
         match self.phase {
             Phase::Stopping => self.until.map(|until| until - now),
@@ -92,7 +92,7 @@ impl ClosingState {
 }
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
-    /// Closes the link from this side. [`Event::Closed`] follows, soon.
+    /// Closes the link from this side. [`Event::Closed`] follows soon.
     pub fn shutdown(&mut self, now: Time, how: Shutdown) {
         let cause = LossKind::ClosedByUs.into();
         let waited_for_reader = self.waits_for_reader();
@@ -108,7 +108,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.settle(now);
     }
 
-    /// Nobody drives the link any more. It is closed at once, and no handler is waited for.
+    /// The driver stops driving the link. The link is closed at once, without waiting for handlers.
     pub fn abandon(&mut self, now: Time) {
         self.handle_link_lost(now, LossKind::ClosedByUs.into());
         if self.closing.phase == Phase::Stopping {
@@ -117,16 +117,17 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Whoever wrote our input is gone. Its end is not reached while answers pile up and nothing is
-    /// taken in ([`Engine::wants_input`]), so if nobody takes a byte of them for
+    /// The writer of our input is gone. The end of the input is not reached while answers pile up
+    /// and reading is paused ([`Engine::wants_input`]). If the peer then reads nothing for
     /// [`last_answers`](super::Timeouts::last_answers), the link is lost (**orderly-close**).
     pub fn handle_hung_up(&mut self, now: Time) {
         self.closing.hung_up = true;
         self.settle(now);
     }
 
-    /// The operating system has taken bytes of ours. After the end of the input, or when its writer
-    /// is gone, that shows that somebody still reads, and is worth waiting for (**orderly-close**).
+    /// The operating system has accepted some of our bytes. After the end of the input, or when its
+    /// writer is gone, that shows that the peer still reads, so the flush goes on
+    /// (**orderly-close**).
     pub fn handle_bytes_taken(&mut self, now: Time) {
         let waits = match self.closing.phase {
             Phase::Open => self.closing.until.is_some(),
@@ -143,7 +144,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.enter(self.closing.phase, Some(until));
     }
 
-    /// Whether what is flushed goes to somebody who has ended its own output, and may be slow.
+    /// Whether the remaining frames go to a peer that has ended its own output and may read slowly.
     fn waits_for_reader(&self) -> bool {
         let cause = self.closing.cause.as_ref().map(|cause| cause.kind);
         cause == Some(LossKind::EndOfStream) && !self.closing.hurried && !self.is_client()
@@ -154,13 +155,13 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.closing.cause.clone()
     }
 
-    /// Whether [`Event::Closed`] was given out, or is about to be.
+    /// Whether the link is closed: [`Event::Closed`] is queued or was taken.
     pub fn is_closed(&self) -> bool {
         self.closing.phase == Phase::Closed
     }
 
-    /// The input has ended: nothing that we asked can be answered any more, but what was asked of
-    /// us can, as long as somebody reads.
+    /// The input has ended. No outgoing call can be answered any more, but incoming requests can,
+    /// as long as the peer reads.
     pub(super) fn drain_without_input(&mut self, now: Time) {
         if !matches!(self.closing.phase, Phase::Open | Phase::Draining { .. }) {
             return;
@@ -206,7 +207,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// The pipe broke: there is nobody to drain for, and nothing to flush. False if the link was
+    /// The pipe broke, so there is no reader to drain or flush for. Returns false if the link was
     /// closed before.
     pub(super) fn begin_closing_lost(&mut self, now: Time, cause: Loss) -> bool {
         if self.closing.phase == Phase::Closed {
@@ -221,7 +222,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         true
     }
 
-    /// The time of a stage of closing is over.
+    /// The timeout of the current stage of closing has passed.
     pub(super) fn closing_due(&mut self, now: Time) {
         match self.closing.phase {
             Phase::Draining { .. } => self.begin_stopping(now, LossKind::ClosedByUs.into()),
@@ -232,11 +233,11 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Goes on to the next stage as soon as there is nothing left to do in this one.
+    /// Moves to the next stage as soon as nothing is left to do in this one.
     pub(super) fn settle_closing(&mut self, now: Time) {
         if self.closing.phase == Phase::Open && self.closing.hung_up {
             match (self.wants_input(), self.closing.until) {
-                // Its end comes by itself.
+                // Input is read again, so its end will be reached.
                 (true, Some(_)) => self.enter(Phase::Open, None),
                 (false, None) => self.wait_for_reader(now),
                 _ => {}

@@ -1,4 +1,4 @@
-//! What an engine is told before it begins.
+//! The configuration of an engine.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use crate::types::{
     CacheScope, ClientCapabilities, Implementation, ProtocolVersion, ServerCapabilities,
 };
 
-/// Which side we are.
+/// Which side this is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
-    /// We opened the conversation.
+    /// This side opened the connection.
     Client,
-    /// We were spoken to.
+    /// The peer opened the connection.
     Server,
 }
 
@@ -22,46 +22,45 @@ pub enum Wire {
     Pipe,
     /// Streamable HTTP: each POST, and each GET stream, is an exchange of its own.
     Http,
-    /// The transport of 2024-11-05: all that a server says comes on one stream, all that a client
-    /// says goes out in POSTs, which can overtake each other. To a client each POST is an exchange;
-    /// a server sees a single one.
+    /// The transport of 2024-11-05: a server sends everything on one stream, a client sends
+    /// everything in POSTs, which can overtake each other. To a client each POST is an exchange; a
+    /// server sees a single one.
     EventStream,
 }
 
 impl Wire {
-    /// Whether one stream carries all that a server says, so that its end is the end of everything.
+    /// Whether one stream carries everything that a server sends, so that its end closes the link.
     pub(super) fn has_one_stream(self) -> bool {
         self != Self::Http
     }
 }
 
-/// Who we are, as the other side gets to know it. It settles the [`Role`].
+/// How this side introduces itself. It decides the [`Role`].
 #[derive(Clone, Debug)]
 pub enum Identity {
     /// A client.
     Client {
         /// Its name and version.
         info: Implementation,
-        /// What it can do.
+        /// Its capabilities.
         capabilities: ClientCapabilities,
     },
     /// A server.
     Server {
         /// Its name and version.
         info: Implementation,
-        /// What it can do.
+        /// Its capabilities.
         capabilities: ServerCapabilities,
-        /// How to make good use of it, for the model.
+        /// Instructions for the model on how to use the server.
         instructions: Option<String>,
-        /// For how many milliseconds a modern client may keep this.
+        /// For how many milliseconds a modern client may cache the introduction.
         ttl_ms: u64,
-        /// Who may share it.
+        /// Who may share the cached introduction.
         cache_scope: CacheScope,
     },
 }
 
-/// What an engine is told before it begins. The defaults are those of the documentation; whoever
-/// wants less says so.
+/// The configuration of an engine. Every timeout and limit has a default.
 ///
 /// ```
 /// use belay_protocol::engine::{Config, Wire};
@@ -74,32 +73,32 @@ pub enum Identity {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// Who we are.
+    /// The role, name, version and capabilities of this side.
     pub identity: Identity,
     /// How messages travel.
     pub wire: Wire,
-    /// The revisions we speak, our favourite first.
+    /// The protocol revisions this side speaks, in order of preference.
     pub versions: Vec<ProtocolVersion>,
-    /// The legacy revision in which the conversation counts as opened, without `initialize`. Servers
-    /// only: one without sessions sees each POST by itself, and takes the header's word for it.
+    /// The legacy revision in which an engine begins, without `initialize`. Servers only: a server
+    /// without sessions sees each POST by itself, and trusts the version header.
     pub opened_in: Option<ProtocolVersion>,
-    /// Result types of extensions that we understand.
+    /// Result types of extensions that this side understands.
     pub result_types: Vec<String>,
-    /// The deadlines of a call that does not set its own.
+    /// The timeouts of calls that do not set their own.
     pub deadlines: Deadlines,
-    /// How much is too much.
+    /// Limits on queues, handlers, calls and messages.
     pub limits: Limits,
-    /// How long things may take that are not calls.
+    /// Timeouts for everything except calls.
     pub timeouts: Timeouts,
 }
 
 impl Config {
-    /// For a client.
+    /// The default configuration of a client.
     pub fn client(info: Implementation, capabilities: ClientCapabilities, wire: Wire) -> Self {
         Self::new(Identity::Client { info, capabilities }, wire)
     }
 
-    /// For a server.
+    /// The default configuration of a server.
     pub fn server(info: Implementation, capabilities: ServerCapabilities, wire: Wire) -> Self {
         let identity = Identity::Server {
             info,
@@ -109,7 +108,8 @@ impl Config {
             cache_scope: CacheScope::Private,
         };
         let mut config = Self::new(identity, wire);
-        // A server that drains has had its time; this is for what the handlers said last.
+        // Shorter than a client's: a server has drained before, so only the handlers' last messages
+        // are left to flush.
         config.timeouts.flush = Duration::from_millis(500);
         config.limits.received_bytes = 4 << 20;
         config
@@ -128,7 +128,7 @@ impl Config {
         }
     }
 
-    /// Which side we are.
+    /// Which side this is.
     pub fn role(&self) -> Role {
         match self.identity {
             Identity::Client { .. } => Role::Client,
@@ -137,17 +137,18 @@ impl Config {
     }
 }
 
-/// When a call gives up. `None` has to be said (**deadline-covers-all**).
+/// The timeouts of a call. There are defaults, so a call waits without limit only if `None` is set
+/// (**deadline-covers-all**).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Deadlines {
-    /// Without progress.
+    /// How long a call may go without progress.
     pub idle: Option<Duration>,
-    /// In all.
+    /// How long a call may take in total.
     pub total: Option<Duration>,
 }
 
 impl Deadlines {
-    /// A call that never gives up by itself.
+    /// No timeouts.
     pub const NONE: Self = Self {
         idle: None,
         total: None,
@@ -155,8 +156,8 @@ impl Deadlines {
 }
 
 impl Deadlines {
-    /// Those of a call of this method, if these are configured: a listen never gives up, and a
-    /// person who fills in a form shows no progress.
+    /// The timeouts for this method, derived from `self`. A listen has none. A form has no idle
+    /// timeout, since a person who fills it in shows no progress.
     pub fn of_method(self, method: &str) -> Self {
         super::rules::deadlines(method, self)
     }
@@ -171,20 +172,20 @@ impl Default for Deadlines {
     }
 }
 
-/// What one call says about one of its deadlines.
+/// A call's own setting for one of its timeouts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Wait {
-    /// Nothing: it is as configured, for its method.
+    /// Use the configured timeout for the method.
     #[default]
     AsConfigured,
-    /// So long and no longer.
+    /// Use this timeout.
     AtMost(Duration),
-    /// For ever.
+    /// Wait without limit.
     Forever,
 }
 
 impl Wait {
-    /// What it comes to, if this is configured.
+    /// The timeout to use, given the configured one.
     pub fn or(self, configured: Option<Duration>) -> Option<Duration> {
         match self {
             Self::AsConfigured => configured,
@@ -194,41 +195,41 @@ impl Wait {
     }
 }
 
-/// How much is too much (**bounded**). Each has its typed refusal.
+/// Limits on queues, handlers, calls and messages (**bounded**). Each has a typed refusal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Handlers running at once, those that are being stopped included.
+    /// Handlers running at once, including those that are being stopped.
     pub handlers: usize,
-    /// Listens open at once; they do not count as handlers.
+    /// Listens open at once. They do not count as handlers.
     pub listens: usize,
-    /// Blocking handlers whose threads run at once, those that nobody waits for any more included.
-    /// Whoever starts the threads sees to it.
+    /// Blocking handlers whose threads run at once, including threads whose request is over.
+    /// Enforced by the code that starts the threads.
     pub blocking: usize,
-    /// Calls of ours in flight at once.
+    /// Outgoing calls in flight at once.
     pub calls: usize,
-    /// Bytes of calls and notifications waiting to be written: on an exchange for a server, in all
-    /// for a client. Answers have a budget of the same size of their own. While that is used up, a
-    /// server on a pipe and a client on HTTP take no more messages, a server on HTTP refuses
-    /// requests, and a client on a pipe, which must go on reading, closes the link as
+    /// Bytes of calls and notifications waiting to be written: per exchange on a server, in total
+    /// on a client. Answers have a separate budget of the same size. While that budget is used up,
+    /// a server on a pipe and a client on HTTP pause reading, and a server on HTTP refuses
+    /// requests. A client on a pipe must not pause, so it closes the link as
     /// [`LossKind::Flooded`](super::LossKind::Flooded).
     pub queued_bytes: usize,
-    /// Answers waiting to be written. While there are more, the same happens, but that a client on a
-    /// pipe closes the link only for their bytes.
+    /// Answers waiting to be written. Above this number the same happens, except that a client on a
+    /// pipe closes the link only for the bytes of its answers.
     pub queued_answers: usize,
-    /// Bytes of one message that we send.
+    /// Size in bytes of one outgoing message.
     pub message_bytes: usize,
-    /// Bytes of one message that we accept: 16 MiB for a client, 4 MiB for a server. Whoever reads
-    /// sees to it.
+    /// Size in bytes of one incoming message: 16 MiB for a client, 4 MiB for a server. Enforced by
+    /// the transport that reads.
     pub received_bytes: usize,
-    /// How deep the JSON of a message may be nested. Whoever reads sees to it.
+    /// Nesting depth of the JSON of a message. Enforced by the transport that reads.
     pub depth: usize,
-    /// Cancels remembered for requests that have not come yet, and as many requests that are over.
-    /// Servers on legacy HTTP and on event streams only.
+    /// How many early cancels are remembered (their requests have not arrived yet), and as many ids
+    /// of finished requests. Servers on legacy HTTP and on event streams only.
     pub early_cancels: usize,
-    /// Bytes that the peer can make us keep on one connection: requests until they are over, and what
-    /// a client has subscribed to. Whoever reads sees to it. On HTTP, where clients come
-    /// and go, the server has one such limit for all of them.
+    /// Bytes kept for the peer on one connection: requests until they are over, and a client's
+    /// subscriptions. Enforced by the transport that reads. On HTTP, where clients come and go, one
+    /// such limit covers all clients of the server.
     pub kept_bytes: usize,
 }
 
@@ -250,42 +251,44 @@ impl Default for Limits {
     }
 }
 
-/// How long things may take that are not calls.
+/// Timeouts for everything except calls.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// For the answer to the era probe, before a server on a pipe is taken for a legacy one.
+    /// For the answer to the era probe. After it, a server on a pipe or an event stream is taken
+    /// for a legacy one.
     pub probe: Duration,
     /// For the answer to `initialize`.
     pub initialize: Duration,
-    /// For a cancel's POST, the rest of its request's POST included. Legacy HTTP and event streams
-    /// only.
+    /// For posting a cancel, including the rest of its request's POST. Legacy HTTP and event
+    /// streams only.
     pub cancel_post: Duration,
-    /// After a request was fully written, its cancel waits so long for the response head. Many
+    /// How long a cancel waits for the response head, after its request was fully written. Many
     /// servers ignore a cancel that overtakes its request. Legacy HTTP and event streams only.
     pub response_head: Duration,
-    /// After the response head has come, a cancel waits so long: some servers send the head before
-    /// they begin with the request. Legacy HTTP and event streams only.
+    /// How long a cancel waits after the response head has arrived: some servers send the head
+    /// before they start on the request. Legacy HTTP and event streams only.
     pub after_head: Duration,
     /// For each POST of any other notification or answer.
     pub other_post: Duration,
-    /// For a broken stream to come back before its request counts as cancelled; `None` is for
-    /// ever. Legacy HTTP servers only.
+    /// For a broken stream to be resumed before its request counts as cancelled. `None` waits
+    /// without limit. Legacy HTTP servers only.
     pub resume_window: Option<Duration>,
-    /// For which a cancel waits for a request that has not come yet. Servers on legacy HTTP and on
-    /// event streams only.
+    /// How long an early cancel is remembered for a request that has not arrived yet. Servers on
+    /// legacy HTTP and on event streams only.
     pub early_cancel: Duration,
-    /// For a handler to clean up in, once it has taken its token and not said otherwise.
+    /// For a stopped handler to clean up, if it took its cancellation token and set no grace of its
+    /// own.
     pub handler_grace: Duration,
-    /// For running handlers to finish in, when a server is closed.
+    /// For running handlers to finish when a server is closed.
     pub drain: Duration,
-    /// For stopped handlers to clean up in, when a server is closed.
+    /// For stopped handlers to clean up when a server is closed.
     pub shutdown_grace: Duration,
-    /// For what waits to be written, cancels above all, when a link is closed. Half a second for
-    /// a server.
+    /// For writing the remaining frames, above all cancels, when a link is closed. Half a second
+    /// for a server.
     pub flush: Duration,
-    /// For answers that wait to be written when the input of a server has ended, or its writer is
-    /// gone: each byte that is taken begins it anew, since somebody reads.
+    /// For writing the remaining answers when the input of a server has ended, or its writer is
+    /// gone. Each byte that the peer reads restarts it.
     pub last_answers: Duration,
 }
 

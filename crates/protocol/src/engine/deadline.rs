@@ -1,40 +1,40 @@
-//! When something is due: the clocks of a call, and the list of all that is due one day.
+//! Timers: the two timeouts of a call, and the sorted list of everything that will be due.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{CallId, Clock, Deadlines, ExchangeId, RequestKey, Time, planted};
 
-/// Something that is due one day.
+/// The kinds of timer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Timer {
-    /// The earlier of a call's two clocks.
+    /// The earlier of a call's two timeouts.
     Call(CallId),
-    /// The deadline of a request of the peer's.
+    /// The deadline of an incoming request.
     Request(RequestKey),
     /// The end of a handler's grace.
     Handler(RequestKey),
-    /// The end of an exchange's time.
+    /// The timeout of an exchange.
     Exchange(ExchangeId),
-    /// The oldest cancel that is remembered for a request to come.
+    /// The expiry of the oldest early cancel.
     EarlyCancel,
-    /// The end of a stage of closing.
+    /// The timeout of a stage of closing.
     Closing,
 }
 
-/// All that is due one day, in order. Nothing stays here for something that is over.
+/// All timers, in the order in which they are due. A timer is removed with what it belongs to.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Timers {
     due: VecDeque<(Time, Timer)>,
 }
 
 impl Timers {
-    /// Gives back the memory that is not needed now.
+    /// Frees spare memory.
     pub(super) fn shrink(&mut self) {
         self.due.shrink_to_fit();
     }
 
-    /// Moves a timer. Whoever has one knows when it was due, so that no second book is kept.
+    /// Moves a timer. Its owner knows when it was due, so no second table is kept.
     pub(super) fn reset(&mut self, timer: Timer, from: Option<Time>, to: Option<Time>) {
         let to = planted::due(timer, from, to);
         if from == to {
@@ -48,7 +48,7 @@ impl Timers {
         if let Some(to) = to
             && let Err(at) = self.due.binary_search(&(to, timer))
         {
-            // Many sessions never have more than one.
+            // Most sessions never have more than one timer.
             if self.due.is_empty() {
                 self.due.reserve_exact(1);
             }
@@ -60,7 +60,7 @@ impl Timers {
         self.due.front().map(|(time, _)| *time)
     }
 
-    /// The first timer that is due. It stays in the list until whoever has it moves it.
+    /// The first timer that is due. It stays in the list until its owner moves it.
     pub(super) fn first_due(&self, now: Time) -> Option<Timer> {
         let (time, timer) = self.due.front()?;
         (*time <= now).then_some(*timer)
@@ -77,7 +77,7 @@ impl Timers {
     }
 }
 
-/// The two clocks of a call (**deadline-covers-all**). Both start with the call, before it is
+/// The two timeouts of a call (**deadline-covers-all**). Both start with the call, before it is
 /// written.
 #[derive(Clone, Debug)]
 pub(super) struct CallClocks {
@@ -92,7 +92,7 @@ enum Idle {
     Running {
         until: Time,
     },
-    /// We owe the peer an answer: as long as that is so, its silence is our doing.
+    /// Paused while we owe the peer an answer, since its silence is then our own doing.
     Paused {
         left: Duration,
     },
@@ -109,7 +109,7 @@ impl CallClocks {
         }
     }
 
-    /// The peer has shown that it works on it.
+    /// The peer has reported progress, which resets the idle timeout.
     pub(super) fn progress(&mut self, now: Time) {
         let Some(span) = self.deadlines.idle else {
             return;
@@ -141,7 +141,7 @@ impl CallClocks {
         }
     }
 
-    /// Which of the two is due, and how long it was. At the same moment the total one counts.
+    /// Which timeout has passed, and its length. If both pass at once, it is the total one.
     pub(super) fn due(&self, now: Time) -> Option<(Clock, Duration)> {
         if let (Some(until), Some(span)) = (self.total, self.deadlines.total)
             && until <= now

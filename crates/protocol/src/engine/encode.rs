@@ -1,4 +1,4 @@
-//! What the engine itself writes.
+//! Encodes the messages that the engine sends.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use crate::types::{
 
 use super::{Ask, CallId, Identity};
 
-/// The part of a modern request's `_meta` that is the same for all of a client's requests, written
-/// once: members without the braces around them.
+/// The part of a modern request's `_meta` that is the same for all requests of a client. It is
+/// encoded once, as members without the braces around them.
 #[derive(Clone, Debug)]
 pub(super) struct ClientMeta(Bytes);
 
@@ -45,8 +45,8 @@ fn members(meta: &Meta) -> Bytes {
     Bytes::from(json).slice(inside)
 }
 
-/// A request of ours, with all that belongs into its `_meta`. Every call but the handshake carries
-/// a progress token, so that progress can reset its idle clock.
+/// Encodes an outgoing call with its `_meta`. Every call except the handshake carries a progress
+/// token, so that progress can reset its idle timeout.
 pub(super) fn call(id: CallId, ask: &Ask, standing: Option<&ClientMeta>) -> Bytes {
     let room = ask.params.as_bytes().len() + standing.map_or(0, |meta| meta.0.len());
     let mut writer = FrameWriter::with_room_for(room + 64)
@@ -75,7 +75,7 @@ pub(super) fn call(id: CallId, ask: &Ask, standing: Option<&ClientMeta>) -> Byte
     writer.finish()
 }
 
-/// What the caller wants to travel along. What we say ourselves is said once.
+/// The caller's `_meta`, without the keys that the engine writes itself: no key may appear twice.
 fn given(meta: &Meta, modern: bool) -> Cow<'_, Meta> {
     const STANDING: [&str; 3] = [
         meta_key::PROTOCOL_VERSION,
@@ -91,7 +91,7 @@ fn given(meta: &Meta, modern: bool) -> Cow<'_, Meta> {
     })
 }
 
-/// The handshake, without any `_meta`: it is what the oldest servers are strictest about.
+/// Encodes `initialize`, without any `_meta`: the oldest servers are strict about it.
 pub(super) fn plain_call(id: CallId, method: &str, params: &RawJson) -> Bytes {
     FrameWriter::with_room_for(params.as_bytes().len())
         .id(&id.request_id())
@@ -138,7 +138,7 @@ pub(super) fn answer(id: &RequestId, answer: &Result<RawJson, ErrorObject>) -> B
     writer.id(id).body(answer).finish()
 }
 
-/// An error for something whose id could not be read.
+/// Encodes an error for a message whose id could not be read.
 pub(super) fn unaddressed(error: &ErrorObject) -> Bytes {
     FrameWriter::new().error(error).finish()
 }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::types::{ClientCapabilities, Implementation};
 
-    /// Somebody passes on the `_meta` of a request of their own.
+    /// A caller passes on the `_meta` of a request that it received.
     #[test]
     fn what_we_say_ourselves_is_said_once() {
         let mut ask = Ask::new("tools/call", RawJson::empty_object());

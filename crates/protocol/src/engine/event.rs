@@ -1,4 +1,4 @@
-//! What the engine says, and what it is asked to do.
+//! The engine's outputs: events for the application, instructions for the transport.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,37 +9,37 @@ use crate::types::{Era, Meta, ProgressParams, ProtocolVersion};
 use super::table::Number;
 use super::{Loss, Outcome, Wait};
 
-/// A call of ours. It is the id on the wire, too, and is never used again.
+/// An outgoing call. Its number is also the request id on the wire, and is never used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CallId(pub(super) i64);
 
 impl CallId {
-    /// The id on the wire.
+    /// The request id on the wire.
     pub fn request_id(self) -> RequestId {
         RequestId::Number(self.0)
     }
 }
 
-/// A request of the peer's, while it runs. The peer's own id may be used by others at the same
-/// time; this is not (**id-is-scoped**).
+/// An incoming request, while it runs. Requests on different exchanges can share the peer's id at
+/// the same time; this key is unique (**id-is-scoped**).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RequestKey(pub(super) u64);
 
-/// What carries one answer. A pipe has a single one, [`ExchangeId::LINK`]; on HTTP each POST is
-/// one, and `LINK` is the GET stream.
+/// What carries one answer. A pipe has a single exchange, [`ExchangeId::LINK`]; on HTTP each POST
+/// is one, and `LINK` is the GET stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ExchangeId(pub(super) u64);
 
 impl ExchangeId {
-    /// The exchange that is always there.
+    /// The exchange that always exists: the pipe, or the GET stream on HTTP.
     pub const LINK: Self = Self(0);
 
-    /// The exchange of this number.
+    /// The exchange with this number.
     pub fn from_number(number: u64) -> Self {
         Self(number)
     }
 
-    /// Its number, which no other exchange of the same engine has.
+    /// The number of this exchange, unique within one engine.
     pub fn number(self) -> u64 {
         self.0
     }
@@ -74,22 +74,23 @@ impl Number for ExchangeId {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// What is asked.
+    /// The method to call.
     pub method: Text,
-    /// With what: an object without `_meta`, which goes into `meta`.
+    /// The parameters: an object without `_meta`, which goes into `meta`.
     pub params: RawJson,
-    /// What travels beside it. The engine adds the progress token, and the modern fields.
+    /// The request's `_meta`. The engine adds the progress token, and the fields of the modern era.
     pub meta: Meta,
-    /// The peer's request on whose behalf this one is made, if there is one. It goes with it.
+    /// The incoming request on whose behalf this call is made, if any. When that request ends, this
+    /// call is given up (**tree**).
     pub serves: Option<RequestKey>,
-    /// How long to wait without progress.
+    /// The idle timeout: how long to wait without progress.
     pub idle: Wait,
-    /// How long to wait in all.
+    /// The total timeout.
     pub total: Wait,
 }
 
 impl Ask {
-    /// One with nothing beside its parameters.
+    /// Creates an `Ask` with the given parameters, no `_meta` and the configured timeouts.
     pub fn new(method: impl Into<Text>, params: RawJson) -> Self {
         Self {
             method: method.into(),
@@ -102,101 +103,103 @@ impl Ask {
     }
 }
 
-/// What the application should know.
+/// Something the application should know.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<C = ()> {
-    /// The conversation is open. Clients only.
+    /// The handshake has succeeded. Clients only.
     Connected(Connected),
-    /// The conversation could not be opened. Clients only.
+    /// The handshake has failed. Clients only.
     ConnectFailed(Outcome),
-    /// A call of ours is over.
+    /// An outgoing call has ended.
     Ended {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// How.
+        /// How it ended.
         outcome: Outcome,
-        /// What was kept for it.
+        /// The application's data for the call.
         caller: C,
     },
-    /// A call of ours has come further.
+    /// The peer has reported progress on an outgoing call.
     Progress {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// How far.
+        /// The progress.
         params: ProgressParams,
-        /// What is kept for it.
+        /// The application's data for the call.
         caller: C,
     },
-    /// The peer has told something.
+    /// The peer has sent a notification that the engine does not handle itself.
     Notification {
-        /// The call of ours that it belongs to: where each call has an exchange of its own, the one
-        /// it came on; else the listen that it names.
+        /// The outgoing call that it belongs to: the call whose own exchange it arrived on, or the
+        /// listen that it names.
         about: Option<CallId>,
-        /// What is kept for that call.
+        /// The application's data for that call.
         caller: Option<C>,
-        /// What.
+        /// The notification.
         notification: Notification,
     },
-    /// The peer wants something: a handler should start.
+    /// The peer has sent a request: its handler should start.
     Request(Incoming),
-    /// A handler should stop: its token fires now.
+    /// A handler should stop: its cancellation token fires now.
     Stop {
-        /// Whose.
+        /// The handler's request.
         request: RequestKey,
-        /// Why.
+        /// Why it should stop.
         cause: StopCause,
     },
-    /// A handler's time is over: it is dropped now.
+    /// A handler should be dropped now: it had no grace, or its grace is over.
     Abort {
-        /// Whose.
+        /// The handler's request.
         request: RequestKey,
     },
-    /// Nothing more will happen, but that handlers which are still running come to their end.
+    /// The link is closed. Nothing more happens, except that handlers which still run come to their
+    /// end.
     Closed {
-        /// Why.
+        /// Why the link closed.
         cause: Loss,
-        /// Handlers that were told to stop and dropped, and have not been reported gone. Plain ones
-        /// will be, right after this; what is left then has over-run.
+        /// Handlers that were stopped and dropped, but not yet reported gone. Plain handlers are
+        /// reported gone right after this event; the rest have over-run.
         overrun: usize,
     },
 }
 
-/// What was agreed upon.
+/// What the handshake agreed on.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Connected {
-    /// The revision that is spoken.
+    /// The negotiated protocol revision.
     pub version: ProtocolVersion,
     /// How the server introduced itself: its answer to `initialize` or `server/discover`.
     pub introduction: RawJson,
 }
 
-/// A request of the peer's.
+/// A request from the peer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Incoming {
-    /// What to call it when speaking of it to the engine.
+    /// The key that names this request to the engine.
     pub key: RequestKey,
-    /// What the peer calls it.
+    /// The peer's request id.
     pub id: RequestId,
-    /// Where it came from.
+    /// The exchange that it arrived on.
     pub exchange: ExchangeId,
-    /// The revision it is made in.
+    /// The protocol revision that it is made in.
     pub version: ProtocolVersion,
-    /// What is asked.
+    /// The method.
     pub method: Text,
-    /// With what, `_meta` included.
+    /// The parameters, `_meta` included.
     pub params: Option<Params>,
 }
 
 impl Incoming {
-    /// The era it is made in.
+    /// The era that it is made in.
     pub fn era(&self) -> Era {
         self.version.era()
     }
 
-    /// Whether its answer is a stream of news, which does not count as a request that runs.
+    /// Whether this is a listen. Its answer is a stream of notifications, and it does not count as
+    /// a running request.
     pub fn is_listen(&self) -> bool {
         super::rules::kind(&self.method) == super::requests::Kind::Listen
     }
@@ -208,18 +211,18 @@ impl Incoming {
 pub enum StopCause {
     /// The peer cancelled the request.
     Cancelled {
-        /// Why, if it said.
+        /// The reason, if the peer gave one.
         reason: Option<Arc<str>>,
     },
-    /// The stream that waited for the answer is gone, and in this era that is a cancellation.
+    /// The stream that was to carry the answer is closed, which cancels a modern request.
     Disconnected,
-    /// The stream that waited for the answer broke and did not come back in time.
+    /// The stream that was to carry the answer broke and was not resumed in time.
     ResumeWindowPassed,
-    /// The connection is gone.
+    /// The connection is lost.
     Lost,
-    /// The time that the handler was given is over; its request was answered in its stead.
+    /// The handler's own deadline has passed, and its request was answered in its stead.
     Deadline,
-    /// We are shutting down.
+    /// This side is shutting down.
     Shutdown,
 }
 
@@ -239,52 +242,52 @@ impl fmt::Display for StopCause {
     }
 }
 
-/// What the transport should do.
+/// An instruction for the transport.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transmit<X = ()> {
-    /// There is something to write on this exchange: see
-    /// [`Engine::queued`](super::Engine::queued). If it is not open yet, it is ours to open.
+    /// There is something to write on this exchange: see [`Engine::queued`](super::Engine::queued).
+    /// If the exchange is not open yet, the transport opens it.
     Write(ExchangeId),
-    /// This exchange is over. Nothing more is said about it.
+    /// This exchange is over. No further instruction names it.
     Close {
-        /// Which.
+        /// The exchange.
         exchange: ExchangeId,
-        /// In which way.
+        /// How it is over.
         how: Closing,
-        /// What was kept for it.
+        /// The application's data for the exchange.
         kept: X,
     },
 }
 
-/// What a frame is that waits to be written.
+/// What kind of frame waits to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waiting {
-    /// A call of ours.
+    /// An outgoing call.
     Call(CallId),
-    /// An error for something that never became a request.
+    /// An error for a message that never became a request.
     Refusal {
-        /// The code of the error.
+        /// The error code.
         code: i64,
     },
-    /// The last word on a request.
+    /// The answer to a request.
     Answer {
-        /// The code of the error, if it is one.
+        /// The error code, if the answer is an error.
         error: Option<i64>,
     },
-    /// Anything that wants no answer.
+    /// A notification, which gets no answer.
     Notice,
 }
 
-/// In which way an exchange is over.
+/// How an exchange is over.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Closing {
-    /// All that was to be said on it was said.
+    /// It carried its last message.
     Finished,
-    /// It carried nothing that wants an answer: 202.
+    /// It carried nothing that needs an answer: respond with 202.
     Accepted,
-    /// Its request was cancelled: end it with nothing more on it, but in good order.
+    /// Its request was cancelled: end the stream in good order, and write nothing more on it.
     Silent,
-    /// Nobody here waits for it any more: close the stream. On modern HTTP that is the
+    /// No caller on this side waits for it any more: close the stream. On modern HTTP that is the
     /// cancellation.
     Abandoned,
 }

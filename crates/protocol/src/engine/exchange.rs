@@ -1,44 +1,44 @@
-//! What carries one answer: a connection, a POST, a stream.
+//! An exchange carries one answer: a connection, a POST, a stream.
 
 use std::ops::{AddAssign, SubAssign};
 
 use super::queue::{Frame, Queue};
 use super::{CallId, Engine, Time};
 
-/// One exchange.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange<X = ()> {
-    /// What the application keeps for it.
+    /// The application's data for it.
     pub(super) kept: X,
     pub(super) purpose: Purpose,
     pub(super) queue: Queue,
-    /// Requests of the peer's that came on it and are not over.
+    /// Incoming requests on it that are not over.
     pub(super) unanswered: usize,
-    /// Those of them that wait for a handler, and not for the wire.
+    /// Those of them whose handler has not answered yet.
     pub(super) working: usize,
-    /// The stream broke and may come back; or, of a GET stream, is not open yet. What is to be
-    /// written on it waits.
+    /// The stream broke and may be resumed, or it is a GET stream that is not open yet. Its frames
+    /// wait.
     pub(super) broken: bool,
-    /// The transport was told that there is something to write, and has not looked yet.
+    /// [`Transmit::Write`](super::Transmit::Write) is queued and the transport has not taken it
+    /// yet.
     pub(super) noticed: bool,
-    /// When its time is over: a resume window, or the time of a POST that nobody waits for.
+    /// When its time is over: the resume window, or the timeout of a POST.
     pub(super) timer: Option<Time>,
-    /// The exchange of the call whose cancel is told on this one.
+    /// The exchange of the call whose cancel this one carries.
     pub(super) cancels: Option<super::ExchangeId>,
-    /// Something was done to it since it was settled.
+    /// It may have changed since it was last settled.
     pub(super) touched: bool,
-    /// What waited on it when it was settled.
+    /// The sums of its queue when it was last settled.
     pub(super) settled: Sums,
 }
 
-/// What waits to be written, and has not begun.
+/// Sums of the frames whose write has not begun.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Sums {
     /// All frames.
     pub(super) frames: usize,
     /// Bytes of calls and notifications.
     pub(super) ordinary_bytes: usize,
-    /// Answers, refusals included, and their bytes.
+    /// Answers, including refusals, and their bytes.
     pub(super) answers: usize,
     pub(super) answer_bytes: usize,
 }
@@ -53,7 +53,7 @@ impl Sums {
         }
     }
 
-    /// What it takes to keep all that.
+    /// Memory that these frames take.
     pub(super) fn output_bytes(&self) -> usize {
         self.ordinary_bytes + self.answer_bytes + self.frames * Engine::FRAME_OVERHEAD
     }
@@ -80,34 +80,34 @@ pub(super) enum Purpose {
     Theirs {
         /// The whole body has been read.
         read: bool,
-        /// How it will have ended.
+        /// How it will be closed once it is over.
         closing: super::Closing,
     },
     /// We opened it for a call.
     Call(CallId),
-    /// We opened it to tell something: one POST after the other, so that what is said on it
-    /// arrives in order. It is over when all was said.
+    /// We opened it to send notifications and answers: one POST after the other, so that they
+    /// arrive in order. It is over when its queue is empty.
     Lane,
-    /// We opened it for a call that was given up: it stays open until the peer knows.
+    /// We opened it for a call that was given up. It stays open until the peer has been told.
     Abandoned(Abandoned),
 }
 
-/// A call that was given up, and whose request and cancel are two POSTs, which can overtake each
-/// other. Many servers ignore a cancel that comes first: so it waits until the response head of the
-/// request has come, or a while after the request was fully written; and the request's stream stays
-/// open until the cancel is answered (**announce-once**).
+/// A call that was given up on a wire where its request and its cancel are two POSTs, which can
+/// overtake each other. Many servers ignore a cancel that comes first. So the cancel waits until
+/// the response head of the request has come, or for a while after the request was fully written;
+/// and the request's stream stays open until the cancel is answered (**announce-once**).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Abandoned {
     /// The cancel has not been posted.
     Unannounced {
-        /// In a box: it is rare, and every exchange has room for it.
+        /// Boxed: it is rare, and every exchange has room for it.
         cancel: Box<Frame>,
-        /// The end of the time that both POSTs have.
+        /// The deadline of both POSTs.
         until: Time,
     },
     /// The exchange that carries the cancel.
     Announced(super::ExchangeId),
-    /// There is no cancel for it; it is only given time to end by itself.
+    /// No cancel is sent. The exchange only gets time to end normally.
     Unspoken,
 }
 

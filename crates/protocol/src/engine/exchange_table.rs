@@ -1,5 +1,5 @@
-//! All exchanges of an engine, what waits on all of them together, and which of them something was
-//! done to: so that whoever asks looks at those few, however many there are.
+//! All exchanges of an engine, and the sums of their queues. It records which exchanges may have
+//! changed, so that settling costs the same however many there are.
 
 use super::ExchangeId;
 use super::exchange::{Exchange, Sums};
@@ -8,9 +8,9 @@ use super::table::Table;
 #[derive(Clone, Debug)]
 pub(super) struct Exchanges<X> {
     table: Table<ExchangeId, Exchange<X>>,
-    /// What waits on all of them, as each was when it was settled last.
+    /// The sums of all queues, each as of when its exchange was last settled.
     sums: Sums,
-    /// Those that may have changed since.
+    /// Exchanges that may have changed since they were settled.
     touched: Vec<ExchangeId>,
 }
 
@@ -33,7 +33,7 @@ impl<X> Exchanges<X> {
         self.table.get(id)
     }
 
-    /// From now on it counts as touched.
+    /// Marks the exchange as touched.
     pub(super) fn get_mut(&mut self, id: ExchangeId) -> Option<&mut Exchange<X>> {
         let exchange = self.table.get_mut(id)?;
         if !std::mem::replace(&mut exchange.touched, true) {
@@ -42,7 +42,8 @@ impl<X> Exchanges<X> {
         Some(exchange)
     }
 
-    /// What the application keeps for one: none of the engine's business, so it is not touched.
+    /// The application's data for an exchange. It does not concern the engine, so the exchange is
+    /// not touched.
     pub(super) fn kept_mut(&mut self, id: ExchangeId) -> Option<&mut X> {
         self.table.get_mut(id).map(|exchange| &mut exchange.kept)
     }
@@ -65,7 +66,7 @@ impl<X> Exchanges<X> {
         self.table.len()
     }
 
-    /// What waits on all of them.
+    /// The sums of all queues, as they are now.
     pub(super) fn sums(&self) -> Sums {
         let mut sums = self.sums;
         for exchange in self.touched.iter().filter_map(|id| self.table.get(*id)) {
@@ -75,7 +76,7 @@ impl<X> Exchanges<X> {
         sums
     }
 
-    /// The next that was touched; it is settled with this.
+    /// Returns the next touched exchange, and settles it.
     pub(super) fn next_touched(&mut self) -> Option<ExchangeId> {
         while let Some(id) = self.touched.pop() {
             if let Some(exchange) = self.table.get_mut(id) {
@@ -89,7 +90,7 @@ impl<X> Exchanges<X> {
         None
     }
 
-    /// Gives back the memory that is not needed now.
+    /// Frees spare memory.
     pub(super) fn shrink(&mut self) {
         self.table.shrink();
         for (_, exchange) in self.table.iter_mut() {

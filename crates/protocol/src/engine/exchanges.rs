@@ -1,7 +1,7 @@
-//! Exchanges: opened, broken, resumed, over.
+//! Opening, breaking, resuming and closing exchanges.
 //!
-//! Every exchange is closed by [`Engine::close_exchange`]. The transport only carries out what is
-//! said here; it keeps no book of requests.
+//! Every exchange is closed by [`Engine::close_exchange`], or forgotten when the transport reports
+//! its end. The transport only carries out what the engine says, and keeps no table of requests.
 
 use crate::jsonrpc::RequestId;
 
@@ -15,7 +15,7 @@ use super::{Closing, Engine, ExchangeId, Loss, LossKind, RequestKey, StopCause, 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     /// The peer has opened an exchange: a POST has come in. HTTP servers only.
     ///
-    /// A GET stream is not opened but resumed: it is [`ExchangeId::LINK`], which is always there.
+    /// A GET stream is not opened but resumed: it is [`ExchangeId::LINK`], which always exists.
     pub fn handle_exchange_opened(&mut self) -> ExchangeId {
         let closing = match self.is_closed() {
             true => Closing::Abandoned,
@@ -25,11 +25,11 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.open_exchange(Purpose::Theirs { read, closing })
     }
 
-    /// No more messages will come on this exchange: a POST was read to its end, or a pipe was, or
-    /// the answer to a POST.
+    /// No more messages will come on this exchange: the body of a POST, a pipe, or the response to
+    /// a POST was read to its end.
     ///
-    /// For a server on a pipe that is the beginning of the end (**orderly-close**); for a client it
-    /// is the end, of the link or of the call on that exchange.
+    /// For a server on a pipe the orderly close begins (**orderly-close**). For a client it ends
+    /// the link, or the call on that exchange.
     pub fn handle_input_ended(&mut self, now: Time, exchange: ExchangeId) {
         let is_link = exchange == ExchangeId::LINK && self.config.wire.has_one_stream();
         match (is_link, self.is_client()) {
@@ -52,10 +52,9 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
 
     /// This exchange is gone: the stream broke, the POST was answered or failed, the pipe broke.
     ///
-    /// `resumable` says that the stream can be asked for again, and is: the call that waits on it
-    /// goes on waiting until [`Engine::handle_exchange_resumed`], or until this is called again
-    /// because the first attempt was refused. Only a client has a say in that; for a server the era
-    /// decides.
+    /// `resumable` means that the transport is resuming the stream. The call on it goes on waiting
+    /// until [`Engine::handle_exchange_resumed`], or until this is called again because the first
+    /// attempt was refused. It matters only on a client; on a server the era decides.
     pub fn handle_exchange_lost(
         &mut self,
         now: Time,
@@ -88,8 +87,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.settle(now);
     }
 
-    /// The whole link is gone, with all its exchanges: the session is not known any more, was
-    /// deleted, or has expired. On a pipe it is the same as losing [`ExchangeId::LINK`].
+    /// The whole link is gone, with all its exchanges: the session is unknown, was deleted, or has
+    /// expired. On a pipe this is the same as losing [`ExchangeId::LINK`].
     pub fn handle_link_lost(&mut self, now: Time, cause: Loss) {
         self.lose_link(now, cause);
         for exchange in self.exchanges.keys_where(|_| true) {
@@ -98,7 +97,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.settle(now);
     }
 
-    /// A broken exchange is back, or a GET stream is open; or somebody else carries it now.
+    /// A broken exchange was resumed, a GET stream was opened, or another stream carries it now.
     pub fn handle_exchange_resumed(&mut self, now: Time, exchange: ExchangeId) {
         self.mark_broken(exchange, true);
         self.mark_broken(exchange, false);
@@ -112,13 +111,13 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.settle(now);
     }
 
-    /// Whether exchanges are opened on this side, and not by the peer: what is to be written on an
-    /// exchange that the transport does not know yet is then a POST to be made.
+    /// Whether this side opens exchanges. Then a frame on an exchange that the transport does not
+    /// know yet has to be posted.
     pub fn opens_exchanges(&self) -> bool {
         rules::opens_exchanges(self.config.role(), self.config.wire)
     }
 
-    /// Whether this exchange is open, or broken and able to come back.
+    /// Whether this exchange is open, or broken and resumable.
     pub fn is_open(&self, exchange: ExchangeId) -> bool {
         self.exchanges.get(exchange).is_some()
     }
@@ -130,7 +129,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         id
     }
 
-    /// Closes an exchange: the transport is told, and nothing is kept of it.
+    /// Closes an exchange: removes it, and tells the transport.
     pub(super) fn close_exchange(&mut self, exchange: ExchangeId, how: Closing) {
         if exchange != ExchangeId::LINK
             && let Some(kept) = self.forget_exchange(exchange)
@@ -143,7 +142,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Nothing is kept of an exchange. Whoever carries it knows: it has said so.
+    /// Removes an exchange whose end the transport itself has reported.
     fn forget_exchange(&mut self, exchange: ExchangeId) -> Option<X> {
         let known = self.exchanges.remove(exchange)?;
         self.timers
@@ -161,15 +160,15 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     fn mark_broken(&mut self, exchange: ExchangeId, broken: bool) {
         if let Some(known) = self.exchanges.get_mut(exchange) {
             known.broken = broken;
-            // A call's own frame may still be on its way up while its stream breaks.
+            // The request of a call may still be on its way out while the response stream breaks.
             if broken && !matches!(known.purpose, Purpose::Call(_)) {
                 known.queue.forget_begun();
             }
         }
     }
 
-    /// How an exchange of the peer's will have ended, once it ends. An answer counts for more than
-    /// silence, and silence for more than nothing.
+    /// Records how an incoming exchange will be closed. An answer takes precedence over silence,
+    /// and silence over an empty response.
     pub(super) fn mark_closing(&mut self, exchange: ExchangeId, how: Closing) {
         if let Some(known) = self.exchanges.get_mut(exchange)
             && let Purpose::Theirs { closing, .. } = &mut known.purpose
@@ -179,7 +178,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// A server's caller has hung up. What that means, the era of its requests says.
+    /// The stream of a server's caller has closed. The era of its requests decides what that means.
     fn caller_disconnected(&mut self, now: Time, exchange: ExchangeId) {
         let serving = self.requests.all_serving();
         for key in serving.keys_where(|serving| serving.exchange == exchange) {
@@ -202,7 +201,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// The time of an exchange is over.
+    /// The timeout of an exchange has passed.
     pub(super) fn exchange_due(&mut self, now: Time, exchange: ExchangeId) {
         let purpose = self.exchanges.get(exchange).map(|known| &known.purpose);
         match purpose.cloned() {
@@ -228,8 +227,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// A lane is gone, and with it the answers that waited on it. The transport is told `how`, unless it
-    /// said so itself.
+    /// A lane is gone, and with it the answers in its queue. `how` is `None` if the transport
+    /// reported the loss itself.
     fn lose_lane(&mut self, now: Time, lane: ExchangeId, how: Option<Closing>) {
         let known = self.exchanges.get(lane);
         let waiting = known.into_iter().flat_map(|known| known.queue.waiting());
@@ -245,13 +244,14 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Whether a request of the peer's came on an exchange and is not over.
+    /// Whether an exchange has an incoming request that is not over.
     fn is_asked_on(&self, exchange: ExchangeId) -> bool {
         let known = self.exchanges.get(exchange);
         known.is_some_and(|known| known.unanswered > 0)
     }
 
-    /// A stream on which the peer asked something is gone, so nobody waits for that any more.
+    /// Stops the incoming requests of a stream that is gone, since their caller cannot get an
+    /// answer.
     pub(super) fn abandon_requests_on(&mut self, now: Time, exchange: ExchangeId) {
         if !self.is_asked_on(exchange) {
             return;
@@ -262,7 +262,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// A call on HTTP was given up; its exchange stays open for a while.
+    /// Keeps the exchange of a call that was given up open for a while. HTTP and event streams
+    /// only.
     pub(super) fn linger(&mut self, now: Time, exchange: ExchangeId, abandoned: Abandoned) {
         if let Some(known) = self.exchanges.get_mut(exchange) {
             known.purpose = Purpose::Abandoned(abandoned);
@@ -270,8 +271,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.set_timer(exchange, Some(now + self.config.timeouts.cancel_post));
     }
 
-    /// Sees to it that the cancel of a call that was given up goes out when its request has arrived:
-    /// now, or when the time has passed in which a response head should have come.
+    /// Posts the cancel of a call that was given up once its request has arrived: now, or when the
+    /// time for a response head has passed.
     pub(super) fn announce_when_delivered(
         &mut self,
         now: Time,
@@ -295,15 +296,14 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         match delivery {
             Delivery::Incomplete => None,
             Delivery::Known => Some(now),
-            // It does not matter to this server which of the two comes first.
+            // This server accepts the two in either order.
             _ if self.peer_remembers_cancels => Some(now),
             Delivery::Written(at) => Some(at + self.config.timeouts.response_head),
             Delivery::Acknowledged(at) => Some(at + self.config.timeouts.after_head),
         }
     }
 
-    /// The request of a call that was given up has arrived: now its cancel can go out. Both have the
-    /// same time left.
+    /// Posts the cancel of a call whose request has arrived. Both POSTs have the same deadline.
     fn post_cancel(&mut self, exchange: ExchangeId) {
         let Some(known) = self.exchanges.get(exchange) else {
             return;
@@ -324,8 +324,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.set_timer(exchange, Some(until));
     }
 
-    /// The answer to a call that was given up has come before its cancel went out: now there is
-    /// nothing to cancel (**announce-once**).
+    /// The answer to a call that was given up has come before its cancel was posted, so there is
+    /// nothing left to cancel (**announce-once**).
     pub(super) fn drop_announcement(&mut self, now: Time, answered: &RequestId) {
         let waits = |known: &Exchange<X>| match &known.purpose {
             Purpose::Abandoned(Abandoned::Unannounced { cancel, .. }) => {
@@ -339,7 +339,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// A lane is over. If it carried a cancel, the request that it named can go now, too.
+    /// A lane is over. If it carried a cancel, the exchange of the cancelled call is closed as
+    /// well.
     fn lane_over(&mut self, now: Time, lane: ExchangeId, how: Option<Closing>) {
         let named = self.exchanges.get(lane).and_then(|lane| lane.cancels);
         match how {
@@ -359,8 +360,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.lane_confirmed(lane);
     }
 
-    /// Closes those exchanges that have nothing more to carry. Only what something was done to can have
-    /// come to that.
+    /// Closes the exchanges that have nothing more to carry. Only those that were touched are
+    /// checked.
     pub(super) fn settle_exchanges(&mut self, now: Time) {
         while let Some(exchange) = self.exchanges.next_touched() {
             let Some(known) = self.exchanges.get(exchange) else {
@@ -380,7 +381,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// The pipe is gone, both ways: every call is lost, every handler stops.
+    /// The pipe is gone in both directions: every call is lost, every handler is stopped.
     pub(super) fn lose_link(&mut self, now: Time, cause: Loss) {
         if !self.begin_closing_lost(now, cause.clone()) {
             return;

@@ -1,4 +1,4 @@
-//! The life of a handler, which can be longer than that of its request.
+//! The life of a handler, which can be longer than the life of its request.
 //!
 //! ```text
 //!             respond                        the request is over: stop
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A request ends when its caller is gone; a handler ends when it has really stopped
-//! (**stop-is-real**). The limit counts handlers, so that a storm of cancels cannot start more of
+//! (**stop-is-real**). The limit counts handlers, so that a burst of cancels cannot start more of
 //! them than it allows.
 
 use std::time::Duration;
@@ -23,8 +23,8 @@ use super::table::Table;
 use super::{Engine, Event, RequestKey, StopCause, Time};
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
-    /// Fires a handler's token, and drops the handler: at once if it is a plain one, after its
-    /// grace if it wants to clean up. A shutdown caps that grace.
+    /// Fires a handler's cancellation token and drops the handler: a plain one at once, one with a
+    /// grace when that is over. A shutdown shortens the grace.
     pub(super) fn stop_handler(&mut self, now: Time, key: RequestKey, cause: StopCause) {
         let cap = self.closing.grace_left(now);
         let Some(handler) = self.handlers.get_mut(key) else {
@@ -51,7 +51,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Its time is over: it is dropped. One that blocks counts as over-run until it returns.
+    /// Drops a handler. A blocking one counts as over-run until it returns.
     pub(super) fn abort(&mut self, key: RequestKey) {
         let due = self.handlers.change(key, |handler| {
             let due = handler.due();
@@ -64,25 +64,26 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// A handler runs on a thread of its own, which goes on until it returns, whoever waits.
+    /// Marks a handler that runs on its own thread, which goes on until it returns, even after a
+    /// cancel.
     pub fn handler_blocks(&mut self, key: RequestKey) {
         self.handlers
             .change(key, |handler| handler.is_blocking = true);
     }
 
-    /// Whether a thread of a handler goes on when that comes to its end: then the handler exists until
-    /// [`Engine::handler_gone`] is called without this.
+    /// Marks whether a thread of a handler goes on after the handler has answered. Then the handler
+    /// exists until [`Engine::handler_gone`] is called with the mark cleared.
     pub fn handler_lingers(&mut self, key: RequestKey, lingers: bool) {
         if let Some(handler) = self.handlers.get_mut(key) {
             handler.lingers = lingers;
         }
     }
 
-    /// It has come to its end, and does not exist any more unless it lingers. Gives what was kept for it.
+    /// A handler has ended. It is removed unless it lingers. Returns the application's data for it.
     pub(super) fn handler_ended(&mut self, key: RequestKey) -> Option<H> {
         if self.handlers.get_mut(key)?.lingers {
-            // Its request is over, and nobody can stop a thread: it is waited for no more than one that
-            // was dropped.
+            // The request is over, and a thread cannot be stopped, so this handler counts as one
+            // that was dropped: shutdown does not wait for it.
             let due = self.handlers.change(key, |handler| {
                 let due = handler.due();
                 (handler.is_blocking, handler.state) = (true, HandlerState::Aborted);
@@ -101,21 +102,21 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
 pub(super) struct Handlers<H> {
     table: Table<RequestKey, Handler<H>>,
     listens: usize,
-    /// Blocking ones that were dropped, and whose threads go on.
+    /// Blocking handlers that were dropped, but whose threads go on.
     left: usize,
     aborted: usize,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Handler<H> {
-    /// What the application keeps for it.
+    /// The application's data for it.
     pub(super) kept: H,
     is_listen: bool,
-    /// It runs on a thread, and is not gone when it is dropped.
+    /// It runs on a thread, which goes on when the handler is dropped.
     is_blocking: bool,
-    /// A thread of it goes on after its answer.
+    /// One of its threads goes on after its answer.
     lingers: bool,
-    /// How long it may clean up; `None` for a plain one, which is dropped at its next await.
+    /// Its time to clean up. `None` for a plain handler, which is dropped at its next await.
     pub(super) grace: Option<Duration>,
     pub(super) state: HandlerState,
 }
@@ -145,7 +146,7 @@ impl<H> Handler<H> {
 }
 
 impl<H: Default> Handlers<H> {
-    /// Gives back the memory that is not needed now.
+    /// Frees spare memory.
     pub(super) fn shrink(&mut self) {
         self.table.shrink();
     }
@@ -174,7 +175,7 @@ impl<H: Default> Handlers<H> {
         );
     }
 
-    /// It does not exist any more.
+    /// Removes a handler that has ended.
     pub(super) fn gone(&mut self, key: RequestKey) -> Option<Handler<H>> {
         let handler = self.table.remove(key)?;
         self.listens -= usize::from(handler.is_listen);
@@ -183,7 +184,7 @@ impl<H: Default> Handlers<H> {
         Some(handler)
     }
 
-    /// Changes one in a way that counts.
+    /// Changes a handler, and keeps the counters right.
     fn change<T>(
         &mut self,
         key: RequestKey,
@@ -202,19 +203,19 @@ impl<H: Default> Handlers<H> {
         self.table.get_mut(key)
     }
 
-    /// Those that were not dropped yet.
+    /// The handlers that have not been dropped.
     pub(super) fn not_aborted(&self) -> Vec<RequestKey> {
         self.table
             .keys_where(|handler| handler.state != HandlerState::Aborted)
     }
 
-    /// Whether none is left that was not dropped.
+    /// Whether every handler has been dropped.
     pub(super) fn are_all_aborted(&self) -> bool {
         self.aborted == self.table.len()
     }
 
-    /// Those that count as running. A blocking one that was dropped does not: nobody can stop it,
-    /// and it must not keep others from starting. How many of those there are, is limited by itself.
+    /// How many handlers count as running. A blocking one that was dropped does not: it cannot be
+    /// stopped, and must not keep others from starting. The number of those has a limit of its own.
     pub(super) fn running(&self) -> usize {
         self.table.len() - self.listens - self.left
     }

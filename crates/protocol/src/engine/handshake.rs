@@ -1,4 +1,4 @@
-//! How a conversation is opened.
+//! The handshake: how a connection is opened.
 //!
 //! ```text
 //!  client            ┌───────────── a modern answer ──────────────► Modern
@@ -29,16 +29,16 @@ use super::{
     Violation, Wait, Wire,
 };
 
-/// The experimental capability with which a legacy server says that a cancel may overtake its
-/// request: it is remembered, so that a client need not wait before it cancels.
+/// The experimental capability with which a legacy server announces that it remembers a cancel
+/// which overtakes its request. A client of such a server need not wait before it cancels.
 const REMEMBERS_EARLY_CANCELS: &str = "belay/rememberEarlyCancels";
 
-/// Which era a client wants.
+/// Which era a client asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mode {
-    /// Modern if the server speaks it, else legacy.
+    /// Modern if the server supports it, otherwise legacy.
     Auto,
-    /// Modern or nothing.
+    /// Modern only.
     Modern,
     /// Legacy, without a probe.
     Legacy,
@@ -50,14 +50,14 @@ pub(super) enum Handshake {
     Probing {
         call: CallId,
         mode: Mode,
-        /// The server has named this revision when it refused another one. It does so once.
+        /// The server has refused a revision and named this one instead. It may do so once.
         named: bool,
     },
     Initializing {
         call: CallId,
     },
-    /// `initialize` was answered; the peer is being told that we have read it, on this exchange.
-    /// Only where that is a POST, which a call could overtake.
+    /// `initialize` was answered, and this exchange carries `notifications/initialized`. Only where
+    /// that is a POST, which a call could overtake.
     Confirming {
         lane: ExchangeId,
         version: ProtocolVersion,
@@ -93,10 +93,10 @@ impl Handshake {
 }
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
-    /// Opens the conversation. Clients only; [`Event::Connected`] or [`Event::ConnectFailed`]
+    /// Starts the handshake. Clients only; [`Event::Connected`] or [`Event::ConnectFailed`]
     /// follows. Until then no other call can be made.
     ///
-    /// Nothing happens if it was called before, or if this is a server.
+    /// Does nothing if it was called before, or on a server.
     pub fn connect(&mut self, now: Time, mode: Mode) {
         if self.handshake != Handshake::Unopened || !self.is_client() {
             return;
@@ -112,7 +112,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.settle(now);
     }
 
-    /// The revision that a client speaks with its server, once that is settled.
+    /// The revision that a client has negotiated with its server, once the handshake is complete.
     pub fn version(&self) -> Option<ProtocolVersion> {
         match self.handshake {
             Handshake::Legacy(version) | Handshake::Modern(version) => Some(version),
@@ -120,8 +120,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// The same, as soon as it is known: before the last word of the handshake was heard. A transport
-    /// names it beside that word.
+    /// The same, but available as soon as `initialize` is answered. The transport sends it in a
+    /// header beside `notifications/initialized`.
     pub fn agreed_version(&self) -> Option<ProtocolVersion> {
         match self.handshake {
             Handshake::Confirming { version, .. } => Some(version),
@@ -167,7 +167,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// The end of a call, if it was the one that opens the conversation.
+    /// Continues the handshake if the call that ended was part of it.
     pub(super) fn opening_ended(&mut self, now: Time, call: CallId, outcome: Outcome) {
         if !self.handshake.is_opening(call) {
             return;
@@ -183,15 +183,15 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
 
     fn probe_ended(&mut self, now: Time, mode: Mode, named: bool, outcome: Outcome) {
         let supported = match &outcome {
-            // Whatever else it says, that is what it speaks.
+            // Whatever else the answer contains, this list decides.
             Outcome::Answered(introduction) => introduction
                 .field("supportedVersions")
                 .and_then(|versions| versions.decode().ok()),
             Outcome::Refused(error) => supported_versions(error),
             _ => None,
         };
-        // What is no introduction came from a server that does not know the method, and answered
-        // all the same.
+        // An answer that is no introduction comes from a server that does not know the method but
+        // answers it anyway.
         let Some(supported) = supported else {
             let falls_back = matches!(outcome, Outcome::Answered(_))
                 || rules::falls_back(self.config.wire, &outcome);
@@ -253,8 +253,9 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// What was told on a lane has arrived, or never will. If it was the last word of the handshake,
-    /// the conversation is open: a server that did not get it will say so.
+    /// The POSTs of a lane have arrived, or never will. If the lane carried
+    /// `notifications/initialized`, the handshake is complete: a server that did not get it will
+    /// answer calls with an error.
     pub(super) fn lane_confirmed(&mut self, over: ExchangeId) {
         if let Handshake::Confirming {
             lane,
@@ -281,7 +282,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.events.push_back(Event::ConnectFailed(outcome));
     }
 
-    /// Our favourite version of an era among those that match.
+    /// The most preferred version of an era among those that match.
     fn spoken(
         &self,
         era: Era,
@@ -333,7 +334,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         Ok(answer)
     }
 
-    /// An answer of the engine's own, if there is room for it.
+    /// Encodes an answer that the engine gives itself, if there is room for it.
     fn encode_own_answer(&self, result: &impl serde::Serialize) -> Result<RawJson, ErrorObject> {
         let answer = RawJson::encode(result).expect("our own types are always valid JSON");
         match answer.as_bytes().len() <= self.answer_room {
@@ -370,11 +371,11 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     }
 }
 
-/// A client can say so much about itself.
+/// Size limit in bytes of what a client says about itself.
 const INTRODUCTION: usize = 64 << 10;
 
-/// What is kept of how a client introduced itself, for as long as it stays: not the message, which
-/// may be as large as messages can be.
+/// The part of a client's introduction that is kept while the client is connected. The whole
+/// message is not kept, since it may be as large as messages can be.
 fn kept_introduction(params: &InitializeParams) -> Result<RawJson, ErrorObject> {
     let kept = InitializeParams::new(
         params.protocol_version.clone(),
@@ -390,7 +391,7 @@ fn kept_introduction(params: &InitializeParams) -> Result<RawJson, ErrorObject> 
     }
 }
 
-/// The versions that a modern server names when it does not speak ours.
+/// The versions that a modern server lists when it refuses ours.
 fn supported_versions(error: &ErrorObject) -> Option<Vec<String>> {
     if error.code != error_code::UNSUPPORTED_PROTOCOL_VERSION {
         return None;

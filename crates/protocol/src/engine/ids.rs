@@ -1,5 +1,5 @@
-//! Which of the peer's requests has which id: by a look at all of them while they are few, by an index
-//! when they are many, so that the next one costs the same.
+//! Finds incoming requests by their id: by a linear search while there are few, by an index when
+//! there are many, so that the cost of one more stays the same.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,12 +9,12 @@ use super::requests::Serving;
 use super::table::Table;
 use crate::jsonrpc::RequestId;
 
-/// More requests than these are not looked at one by one.
+/// With more requests than this, an index is built.
 const FEW: usize = 32;
 
 type Index = HashMap<RequestId, Keys, BuildHasherDefault<IdHasher>>;
 
-/// The requests with one id: mostly one.
+/// The requests with one id. Mostly there is one.
 #[derive(Clone, Debug)]
 enum Keys {
     One(RequestKey),
@@ -37,8 +37,8 @@ impl Keys {
     }
 }
 
-/// Quick, and not proof against a peer that chooses its ids to collide: it would only hold up itself,
-/// and only among as many requests as it may have in flight.
+/// A fast hash that does not resist chosen collisions. A peer that chooses its ids to collide only
+/// slows itself down, and only among the requests it may have in flight.
 #[derive(Default)]
 struct IdHasher(u64);
 
@@ -76,16 +76,16 @@ fn add(index: &mut Index, id: &RequestId, key: RequestKey) {
 
 #[derive(Clone, Default, Debug)]
 pub(super) struct Ids {
-    /// The highest number that a request was called by, since there was none. Most peers count, so a
-    /// higher one is new, and nobody has to look.
+    /// The highest number used as an id since the table was last empty. Most peers count upwards,
+    /// so a higher id is new and needs no search.
     highest: Option<i64>,
-    /// Kept from the moment on that there are many, until there is none. On HTTP several requests can
-    /// have the same id, each on its exchange.
+    /// Built when there are many requests, and kept until there are none. On HTTP several requests
+    /// can have the same id, each on its own exchange.
     index: Option<Index>,
 }
 
 impl Ids {
-    /// A request was added to the others.
+    /// A request was added to the table.
     pub(super) fn began(&mut self, key: RequestKey, all: &Table<RequestKey, Serving>) {
         if let Some(RequestId::Number(number)) = all.get(key).map(|serving| &serving.id) {
             self.highest = self.highest.max(Some(*number));
@@ -107,7 +107,7 @@ impl Ids {
         }
     }
 
-    /// A request was taken away from the others.
+    /// A request was removed from the table.
     pub(super) fn ended(&mut self, key: RequestKey, id: &RequestId, left: usize) {
         if left == 0 {
             *self = Self::default();

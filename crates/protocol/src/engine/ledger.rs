@@ -1,10 +1,10 @@
-//! The books: `started = ends + in flight`, at every moment.
+//! Counters of requests: `started = ends + in flight`, at every moment.
 
 use std::ops::AddAssign;
 
 use super::End;
 
-/// How many requests began, how each ended, and what came that meant nothing (**ledger**).
+/// Counts how many requests began, how each ended, and which messages had no effect (**ledger**).
 ///
 /// ```
 /// use belay_protocol::engine::{End, Ledger};
@@ -15,36 +15,37 @@ use super::End;
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Ledger {
-    /// Requests of ours.
+    /// Outgoing calls.
     pub calls: Book,
-    /// Requests of the peer.
+    /// Incoming requests.
     pub requests: Book,
     /// Answers to calls that were over, or never made (**late-is-inert**).
     pub late_answers: u64,
-    /// Cancels that named nothing in flight, or nothing at all (**strays-are-quiet**).
+    /// Cancels that named no request in flight, or were malformed (**strays-are-quiet**).
     pub stray_cancels: u64,
-    /// Progress for a call that was over, or never made.
+    /// Progress for a call that was over, or never made; malformed progress.
     pub stray_progress: u64,
-    /// Progress that did not grow, from the peer or from a handler (**order**).
+    /// Progress whose value did not grow, from the peer or from a handler (**order**).
     pub stale_progress: u64,
-    /// What a handler still wanted to say after its request was over (**silence**).
+    /// Messages that a handler tried to send after its request was over (**silence**).
     pub silenced: u64,
     /// Messages that could not be decoded.
     pub malformed: u64,
-    /// Requests that a modern server had no right to make, and that a client has no right to answer.
+    /// Requests from a modern server, which the server must not make and the client must not
+    /// answer.
     pub ignored_requests: u64,
-    /// Anything that arrived on an exchange that was over.
+    /// Messages that arrived on an exchange or a link that was over.
     pub strays_on_closed_exchanges: u64,
 }
 
 impl Ledger {
-    /// Counts requests of the peer's that have begun, and are in no book yet.
+    /// Counts incoming requests that have begun and that no other ledger counts.
     pub fn add_in_flight(&mut self, requests: u64) {
         self.requests.started += requests;
     }
 }
 
-/// The books of two connections are one book.
+/// Adds up the counters of two connections.
 impl AddAssign<&Self> for Ledger {
     fn add_assign(&mut self, other: &Self) {
         let Self {
@@ -72,7 +73,7 @@ impl AddAssign<&Self> for Ledger {
     }
 }
 
-/// One direction of the books.
+/// The counters of one direction.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Book {
     started: u64,
@@ -80,22 +81,22 @@ pub struct Book {
 }
 
 impl Book {
-    /// How many began.
+    /// How many requests began.
     pub fn started(&self) -> u64 {
         self.started
     }
 
-    /// How many ended.
+    /// How many requests ended.
     pub fn ended(&self) -> u64 {
         self.ended.iter().sum()
     }
 
-    /// How many ended this way.
+    /// How many requests ended this way.
     pub fn ended_as(&self, end: End) -> u64 {
         self.ended[end as usize]
     }
 
-    /// How many began and have not ended.
+    /// How many requests began and have not ended.
     pub fn in_flight(&self) -> u64 {
         self.started - self.ended()
     }

@@ -1,43 +1,44 @@
 //! The life of a request.
 //!
-//! One machine, told things and asked things; it never does things. It serves both roles, both
-//! eras and every transport, because all of them end requests by the same rules.
+//! One state machine. It takes inputs and queues outputs, and it does no I/O. It serves both roles,
+//! both eras and every transport, because all of them end requests by the same rules.
 //!
 //! ```text
 //!                      ┌──────────────────────────────────────┐
-//!   handle_message ───►│  admission   the door                │───► poll_event
-//!   handle_write_done ►│  asking      calls of ours           │       what the application
-//!   handle_exchange_* ►│  replies     what the peer says      │       should know
-//!   handle_timeout ───►│  answering   requests of the peer    │
-//!                      │  cancels     given up by the peer    │───► poll_transmit, queued
-//!   request, cancel, …►│  handlers    which outlive requests  │       what the transport
-//!   begin_write ──────►│  outbox      what waits to leave     │       should do
-//!   shutdown ─────────►│  links       what carries it         │
-//!                      │  closing     the end of it all       │
+//!   handle_message ───►│  admission   accept or refuse        │───► poll_event
+//!   handle_write_done ►│  calls       outgoing calls          │       what the application
+//!   handle_exchange_* ►│  responses   answers and progress    │       should know
+//!   handle_timeout ───►│  serving     incoming requests       │
+//!                      │  cancels     cancels from the peer   │───► poll_transmit, queued
+//!   request, cancel, …►│  handlers    can outlive requests    │       what the transport
+//!   begin_write ──────►│  outbox      frames to be written    │       should do
+//!   shutdown ─────────►│  exchanges   opened, lost, closed    │
+//!                      │  closing     the orderly close       │
 //!                      │                                      │───► poll_timeout
 //!                      │  requests    WHERE THEY BEGIN & END  │       when to come back
 //!                      └──────────────────────────────────────┘
 //! ```
 //!
-//! - `handle_*`: something arrived: a message, a moment in time, the end of a stream.
-//! - plain verbs: the application wants something.
-//! - `poll_*`: what should now be done. Call them until they give `None`, after every input.
+//! - `handle_*`: an input from outside: a message, a moment in time, the end of a stream.
+//! - plain verbs: the application asks for something.
+//! - `poll_*`: the queued outputs. After every input, call each until it returns `None`.
 //!
-//! How a request can end is in [`Outcome`]; where it begins and ends is `requests.rs`. Transports
+//! [`Outcome`] lists how a request can end; a request begins and ends in `requests.rs`. Transports
 //! differ in who owns an engine and for how long: a connection (stdio), a session (legacy HTTP), a
 //! single POST (modern HTTP), a client.
 //!
 //! # Invariants
 //!
-//! 1. A request is in a table of `requests.rs` from its beginning to its end, and nowhere after.
-//!    Nothing else is kept for a request that has ended: no timer, no frame, no exchange but one
-//!    that is on its way to be closed. A handler that is still being stopped is a handler, not a
+//! 1. A request is in a table of `requests.rs` from its beginning to its end, and not after it.
+//!    Nothing else is kept for a request that has ended: no timer, no frame, no exchange except one
+//!    that is about to be closed. A handler that is still being stopped is a handler, not a
 //!    request.
-//! 2. Whoever ends a request first decides how; everyone later finds nothing and does nothing.
+//! 2. The first code to end a request decides its outcome. Later attempts find no request and do
+//!    nothing.
 //! 3. A cancel is written at most once, after its request, and only if the write of that request
 //!    had begun; never for the handshake.
 //! 4. The answer to a request can be withdrawn until its write begins, and then never.
-//! 5. The engine knows no clock, no socket and no task: the same inputs give the same outputs.
+//! 5. The engine uses no clock, no socket and no task: the same inputs give the same outputs.
 //!
 //! # Example
 //!
@@ -126,10 +127,11 @@ use requests::{Delivery, Requests, Stage};
 
 /// The life of every request on one link. See the [module](self) for how to drive it.
 ///
-/// What the application keeps for a request or an exchange, it keeps in the engine's own tables: so it
-/// is there for exactly as long as that is, and no second table can disagree. `C` belongs to a call of
-/// ours ([`Engine::call_mut`]), `H` to a handler ([`Engine::handler_mut`]), `X` to an exchange
-/// ([`Engine::exchange_mut`]). Each begins as its default, and is given back at the end.
+/// The engine's own tables store the application's data for each call, handler and exchange. The
+/// data lives exactly as long as its entry, so no second table can disagree. `C` belongs to an
+/// outgoing call ([`Engine::call_mut`]), `H` to a handler ([`Engine::handler_mut`]), `X` to an
+/// exchange ([`Engine::exchange_mut`]). Each begins as its default, and is returned when its entry
+/// ends.
 #[derive(Clone, Debug)]
 pub struct Engine<C = (), H = (), X = ()> {
     config: Arc<Config>,
@@ -141,33 +143,33 @@ pub struct Engine<C = (), H = (), X = ()> {
     exchanges: Exchanges<X>,
     last_exchange: u64,
     early_cancels: EarlyCancels,
-    /// A cancel may overtake its request on the way to this peer.
+    /// The peer remembers a cancel that arrives before its request.
     peer_remembers_cancels: bool,
     closing: ClosingState,
     timers: Timers,
     events: VecDeque<Event<C>>,
     transmits: VecDeque<Transmit<X>>,
-    /// How long an answer may be that the engine gives by itself.
+    /// Size limit of answers that the engine gives itself, see [`Engine::set_answer_room`].
     answer_room: usize,
 }
 
 impl Engine {
-    /// A new one that keeps nothing for the application.
+    /// Creates an engine that stores no data for the application.
     ///
-    /// Many engines can share what they were told: a server on HTTP has one for each POST.
+    /// Many engines can share one configuration: an HTTP server has one engine for each POST.
     pub fn new(config: impl Into<Arc<Config>>) -> Self {
         Self::carrying(config)
     }
 
-    /// What keeping a frame takes besides its bytes.
+    /// Memory that a queued frame costs in addition to its bytes.
     pub const FRAME_OVERHEAD: usize = 128;
 }
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
-    /// A new one that keeps something of the application's for each call, handler and exchange.
+    /// Creates an engine that stores the application's data for each call, handler and exchange.
     pub fn carrying(config: impl Into<Arc<Config>>) -> Self {
         let config = config.into();
-        // The link, and what most engines on HTTP have besides: one POST.
+        // Two: the link, and the one POST that most engines on HTTP have.
         let mut exchanges = Exchanges::with_capacity(2);
         let mut link = Exchange::new(Purpose::Link);
         link.broken = config.wire == Wire::Http;
@@ -189,16 +191,16 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             peer_remembers_cancels: false,
             closing: ClosingState::new(),
             timers: Timers::default(),
-            // Room for one, which is all that most engines on HTTP ever have at a time.
+            // Room for one: most engines on HTTP never have more at a time.
             events: VecDeque::with_capacity(1),
             transmits: VecDeque::with_capacity(1),
             answer_room: usize::MAX,
         }
     }
 
-    /// How many bytes an answer may have now that the engine gives by itself, to `initialize` and
-    /// `server/discover`. A longer one is refused as an overload (**bounded**). To be said before each
-    /// message by whoever weighs what waits to be read.
+    /// Limits the size in bytes of the answers that the engine gives itself, to `initialize` and
+    /// `server/discover`. A longer answer is refused as an overload (**bounded**). A driver that
+    /// bounds the bytes waiting to be read sets this before each message.
     pub fn set_answer_room(&mut self, bytes: usize) {
         self.answer_room = bytes;
     }
@@ -233,8 +235,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.settle(now);
     }
 
-    /// Something has arrived that is no message. A bad answer spoils its call, a bad request is
-    /// answered with an error, and nothing else happens (**smallest-scope**).
+    /// Input that is not a valid message has arrived. A malformed answer ends its call, a malformed
+    /// request is answered with an error, and nothing else happens (**smallest-scope**).
     pub fn handle_malformed(&mut self, now: Time, exchange: ExchangeId, error: &DecodeError) {
         self.requests.ledger.malformed += 1;
         if self.is_closed() {
@@ -246,13 +248,13 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
                     self.violated(now, call, error);
                 }
             }
-            // On a stream that a call has to itself it can only mean that call.
+            // A stream that belongs to one call can only carry an answer to that call.
             (Kind::Response | Kind::Unknown, None) if self.written_call_on(exchange).is_some() => {
                 if let Some(call) = self.written_call_on(exchange) {
                     self.violated(now, call, error);
                 }
             }
-            // Nobody waits for an answer to these.
+            // No peer waits for an answer to these.
             (Kind::Response | Kind::Notification, _) => {}
             (Kind::Request, Some(_)) if self.must_not_answer() => {
                 self.requests.ledger.ignored_requests += 1;
@@ -260,8 +262,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             (Kind::Request, Some(_)) if self.is_flooded() => {
                 self.lose_link(now, LossKind::Flooded.into());
             }
-            // A client that answered a server's stray output would only add to the noise; but what
-            // has a method and an id is waited for.
+            // A client that answered a server's stray output would only add to the noise. What has
+            // both a method and an id is a request, though, and the server waits for its answer.
             (Kind::Request, None) | (Kind::Unknown, _) if self.is_client() => {}
             (Kind::Request | Kind::Unknown, Some(id)) => {
                 let error = error.to_error_object();
@@ -276,8 +278,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.settle(now);
     }
 
-    /// An error without an id. On a stream that a call has to itself it can only mean that call;
-    /// elsewhere it means nothing.
+    /// An error without an id. On a stream that belongs to one call it ends that call; elsewhere it
+    /// is only counted.
     fn handle_unaddressed(&mut self, now: Time, exchange: ExchangeId, error: ErrorObject) {
         match self.written_call_on(exchange) {
             Some(call) => self.finish_call(now, call, Outcome::Refused(error)),
@@ -285,7 +287,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Time has passed.
+    /// Time has passed: fires the timers that are due.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(timer) = self.timers.first_due(now) {
             match timer {
@@ -300,7 +302,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.settle(now);
     }
 
-    /// What the application should know next.
+    /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<Event<C>> {
         while let Some(event) = self.events.pop_front() {
             match &event {
@@ -311,7 +313,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         None
     }
 
-    /// The next event, if that is a request: for whoever has just handed it in, and runs its handler.
+    /// Returns the next event if it is a request, for a driver that has just passed in that request
+    /// and runs its handler itself.
     pub fn poll_request(&mut self) -> Option<Incoming> {
         while let Some(Event::Request(_)) = self.events.front() {
             if let Some(Event::Request(incoming)) = self.events.pop_front()
@@ -323,7 +326,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         None
     }
 
-    /// The next event, if that is the end of a call: for whoever has just handed in its answer.
+    /// Returns the next event if it is the end of a call, for a driver that has just passed in the
+    /// answer.
     pub fn poll_ended(&mut self) -> Option<(C, Outcome)> {
         match self.events.pop_front()? {
             Event::Ended {
@@ -347,15 +351,14 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// How many events wait to be taken with [`Engine::poll_event`]. Whoever reads much faster than
-    /// they are taken should wait.
+    /// How many events wait for [`Engine::poll_event`]. A reader that is much faster than the
+    /// application should pause.
     pub fn events_waiting(&self) -> usize {
         self.events.len()
     }
 
-    /// Gives back the memory of tables and queues that is not needed now. They keep it otherwise, so
-    /// that a request in a steady state allocates little; but an engine that is idle, one of many, is
-    /// better kept small.
+    /// Frees the spare memory of tables and queues. They keep it otherwise, so that a request in a
+    /// steady state allocates little. Call this on an idle engine that is one of many.
     pub fn shrink(&mut self) {
         self.requests.shrink();
         self.handlers.shrink();
@@ -366,7 +369,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.transmits.shrink_to_fit();
     }
 
-    /// What the transport should do next.
+    /// Returns the next instruction for the transport.
     pub fn poll_transmit(&mut self) -> Option<Transmit<X>> {
         loop {
             let transmit = self.transmits.pop_front()?;
@@ -382,12 +385,12 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// When to call [`Engine::handle_timeout`], at the latest.
+    /// The latest moment at which to call [`Engine::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Time> {
         self.timers.next()
     }
 
-    /// The books.
+    /// The counters of this engine.
     pub fn ledger(&self) -> &Ledger {
         &self.requests.ledger
     }
@@ -397,41 +400,41 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.handlers.len()
     }
 
-    /// Whether nothing goes on: no request in either direction, no exchange but the one that is always
-    /// there, no handler that was not dropped.
+    /// Whether the engine is idle: no request in either direction, no exchange except the link, and
+    /// no handler that has not been dropped.
     pub fn is_quiet(&self) -> bool {
         self.requests.calls().is_empty()
             && self.requests.all_serving().is_empty()
             && self.handlers.are_all_aborted()
-            // The one that is always there.
+            // The link itself.
             && self.exchanges.len() == 1
     }
 
-    /// What the application keeps for a call of ours that has not ended.
+    /// The application's data for an outgoing call that has not ended.
     pub fn call_mut(&mut self, call: CallId) -> Option<&mut C> {
         self.requests.call_mut(call).map(|call| &mut call.caller)
     }
 
-    /// What the application keeps for a handler that exists.
+    /// The application's data for a handler that exists.
     pub fn handler_mut(&mut self, request: RequestKey) -> Option<&mut H> {
         self.handlers
             .get_mut(request)
             .map(|handler| &mut handler.kept)
     }
 
-    /// What the application keeps for an exchange that is open.
+    /// The application's data for an exchange that is open.
     pub fn exchange_mut(&mut self, exchange: ExchangeId) -> Option<&mut X> {
         self.exchanges.kept_mut(exchange)
     }
 
-    /// How the other side introduced itself in the handshake: to a server the parameters of
-    /// `initialize`, to a client the answer to its own. A modern client introduces itself with every
-    /// request instead.
+    /// How the other side introduced itself in the handshake. A server gets the parameters of
+    /// `initialize`, a client the answer to its `initialize` or `server/discover`. A modern client
+    /// introduces itself with every request instead.
     pub fn introduction(&self) -> Option<&RawJson> {
         self.introduction.as_ref()
     }
 
-    /// What it was told before it began.
+    /// The configuration that the engine was created with.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -440,7 +443,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.config.role() == Role::Client
     }
 
-    /// The call of ours that has this exchange to itself.
+    /// The outgoing call that this exchange was opened for.
     fn call_on(&self, exchange: ExchangeId) -> Option<CallId> {
         match self.exchanges.get(exchange)?.purpose {
             Purpose::Call(call) => Some(call),
@@ -448,7 +451,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// The same, if the peer may know of it.
+    /// The same, if the write of that call has begun, so that the peer may know of it.
     fn written_call_on(&self, exchange: ExchangeId) -> Option<CallId> {
         self.call_on(exchange).filter(|call| {
             let call = self.requests.call(*call);
@@ -464,7 +467,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.finish_call(now, call, Outcome::Violated(violation));
     }
 
-    /// Where a call has an exchange to itself, whatever arrives on it speaks of that call.
+    /// Anything that arrives on an exchange opened for a call shows that the peer has that call.
     fn heard(&mut self, exchange: ExchangeId) {
         if let Some(call) = self.call_on(exchange)
             && let Some(call) = self.requests.call_mut(call)
@@ -475,7 +478,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// After every input: closes what has nothing left to do.
+    /// Runs after every input: closes exchanges and stages of closing that have nothing left to do.
     fn settle(&mut self, now: Time) {
         self.settle_exchanges(now);
         self.settle_closing(now);

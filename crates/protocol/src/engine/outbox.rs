@@ -1,4 +1,4 @@
-//! What waits to be written, where it goes, and what its writing means.
+//! Frames waiting to be written, the exchange each one goes to, and the effect of writing it.
 //!
 //! Every frame goes out through [`Engine::push`] or [`Engine::push_cancel`], into the queue of one
 //! exchange. The transport takes frames from there; it has no queue of its own.
@@ -14,12 +14,12 @@ use super::{
 };
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
-    /// The frames that wait to be written on this exchange, in order. None of them has begun.
+    /// The frames waiting to be written on this exchange, in order. None of them has begun.
     ///
-    /// A frame that was not touched stays here, and may be gone the next time: its request was given
-    /// up. So whoever writes several of them at once must say what became of each, in order, before
-    /// the engine is told anything else; whoever cannot do that takes them one by one, with
-    /// [`Engine::begin_write`].
+    /// A frame that was not written stays in the queue, and may be gone the next time because its
+    /// request was given up. A transport that writes several frames at once must report each of
+    /// them, in order, before it gives the engine any other input. A transport that cannot do that
+    /// takes them one by one, with [`Engine::begin_write`].
     pub fn queued(&self, exchange: ExchangeId) -> impl Iterator<Item = &Bytes> {
         let exchange = self.exchanges.get(exchange);
         exchange
@@ -28,21 +28,21 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             .map(|frame| &frame.bytes)
     }
 
-    /// What waits first on this exchange, for a transport that has to choose a head for it.
+    /// The kind of the first waiting frame, for a transport that has to choose a response head.
     pub fn first_waiting(&self, exchange: ExchangeId) -> Option<Waiting> {
         let frame = self.exchanges.get(exchange)?.queue.waiting().next()?;
         Some(frame.kind())
     }
 
-    /// What waits last on this exchange. If that is an answer, and the exchange carries one request, all
-    /// that will be said on it waits.
+    /// The kind of the last waiting frame. If it is an answer, and the exchange carries one
+    /// request, everything that will be sent on the exchange is in its queue.
     pub fn last_waiting(&self, exchange: ExchangeId) -> Option<Waiting> {
         let frame = self.exchanges.get(exchange)?.queue.waiting().next_back()?;
         Some(frame.kind())
     }
 
-    /// Begins to write the first waiting frame, which is given back: from now on it counts as handed
-    /// to the operating system, and is not withdrawn any more.
+    /// Begins to write the first waiting frame and returns its bytes. From now on the frame counts
+    /// as handed to the operating system, and is not withdrawn any more.
     pub fn begin_write(&mut self, now: Time, exchange: ExchangeId) -> Option<Bytes> {
         let known = self.exchanges.get_mut(exchange)?;
         let Frame { bytes, owner, .. } = known.queue.begin()?;
@@ -59,9 +59,9 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         Some(bytes)
     }
 
-    /// The same, if the first waiting frame is this one. A POST is made for one frame, names its
-    /// length, and may have to wait for a connection; if the frame was withdrawn meanwhile, no other
-    /// goes out in its place.
+    /// Like [`begin_write`](Self::begin_write), but only if the first waiting frame is this one. A
+    /// POST is made for one frame, sends its length, and may have to wait for a connection. If the
+    /// frame was withdrawn meanwhile, no other frame goes out in its place.
     pub fn begin_write_of(
         &mut self,
         now: Time,
@@ -73,8 +73,9 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         same.then(|| self.begin_write(now, exchange)).flatten()
     }
 
-    /// The last byte of the first frame that has begun was handed to the operating system. On HTTP,
-    /// where what wants no answer is a POST all the same: that POST is over, whatever was answered.
+    /// The last byte of the first frame that has begun was handed to the operating system. A
+    /// message that gets no answer is a POST on HTTP as well: there this means that its POST has
+    /// ended, whatever the response was.
     pub fn handle_write_done(&mut self, now: Time, exchange: ExchangeId) {
         let Some(known) = self.exchanges.get_mut(exchange) else {
             return;
@@ -82,7 +83,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         let is_lane = known.purpose == Purpose::Lane;
         match known.queue.finish() {
             Some(Owner::Call(id)) => self.call_delivered(now, id, exchange, Delivery::Written(now)),
-            // Each POST has its time.
+            // Each POST has its own timeout.
             Some(_) if is_lane => {
                 self.set_timer(exchange, Some(now + self.config.timeouts.other_post))
             }
@@ -91,7 +92,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.settle(now);
     }
 
-    /// The head of the response to a POST has come: the peer has what was posted. Clients only.
+    /// The head of the response to a POST has come, so the peer has the request. Clients only.
     pub fn handle_acknowledged(&mut self, now: Time, exchange: ExchangeId) {
         let known = self.exchanges.get(exchange);
         match known.map(|known| &known.purpose) {
@@ -107,11 +108,11 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.settle(now);
     }
 
-    /// The POST of a call has come further; the call may have been given up meanwhile.
+    /// Records how far the POST of a call has come. The call may have been given up meanwhile.
     fn call_delivered(&mut self, now: Time, id: CallId, exchange: ExchangeId, how: Delivery) {
         match self.requests.call_mut(id) {
             None => self.announce_when_delivered(now, exchange, how),
-            // A head can come before the last byte has left.
+            // The response head can come before the last byte of the request has left.
             Some(call) if matches!(call.delivery, Delivery::Incomplete | Delivery::Written(_)) => {
                 call.delivery = how;
             }
@@ -119,12 +120,13 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Whether the next message should be taken from the transport. To be asked before each one:
-    /// what is taken gets its answer (**answered-or-gone**), so what cannot be answered now has to
-    /// stay where it is.
+    /// Whether the next message should be read from the transport. Ask before each one: every
+    /// message that is read gets its answer (**answered-or-gone**), so a message that cannot be
+    /// answered now has to stay in the transport.
     ///
-    /// Reading pauses only while more answers wait to be written than the limits allow. A client on
-    /// a pipe never pauses, so that two full pipes cannot wait for each other (**bounded**).
+    /// This is the backpressure: reading pauses only while more answers wait to be written than the
+    /// limits allow. A client on a pipe never pauses, so that two full pipes cannot wait for each
+    /// other (**bounded**).
     pub fn wants_input(&self) -> bool {
         self.always_reads() || !self.answers_pile_up()
     }
@@ -133,7 +135,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.is_client() && self.config.wire == Wire::Pipe
     }
 
-    /// Whether a peer that has to be read from asks, and reads no answers.
+    /// Whether a server sends requests and reads no answers, on a pipe where a client must not
+    /// pause.
     pub(super) fn is_flooded(&self) -> bool {
         let bytes = || self.exchanges.sums().answer_bytes;
         self.always_reads() && bytes() > self.config.limits.queued_bytes
@@ -151,9 +154,10 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         sums.answers > limits.queued_answers || sums.answer_bytes > limits.queued_bytes
     }
 
-    /// Where a frame goes. On a pipe there is one place. A client that posts opens an exchange for
-    /// each call, and one for what it tells. A server on HTTP speaks on the exchange of the request
-    /// it speaks for, and else on the GET stream; one on an event stream has that stream alone.
+    /// The exchange that a frame goes to. A pipe has one. A client that posts opens an exchange for
+    /// each call, and a lane for notifications and answers. A server on HTTP uses the exchange of
+    /// the request that the frame belongs to, otherwise the GET stream. A server on an event stream
+    /// has only that stream.
     pub(super) fn outlet(
         &mut self,
         now: Time,
@@ -170,8 +174,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Where a client on HTTP tells something: a lane of its own, or that of the request it speaks
-    /// for. It has its time: nobody waits for what is told.
+    /// The lane for a client's notifications and answers: that of the request they belong to,
+    /// otherwise a new one. It has a timeout, since no caller waits for it.
     fn lane(&mut self, now: Time, serves: Option<RequestKey>) -> ExchangeId {
         let serving = serves.and_then(|key| self.requests.serving(key));
         let open = serving
@@ -196,14 +200,14 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             .unwrap_or(ExchangeId::LINK)
     }
 
-    /// Whether there is room for so many bytes more, where they would go.
+    /// Checks that the queue which these bytes would go to has room for them.
     pub(super) fn check_bytes(
         &self,
         bytes: usize,
         serves: Option<RequestKey>,
     ) -> Result<(), Rejection> {
         let limits = &self.config.limits;
-        // What is larger than the whole queue would wait for room for ever.
+        // A message larger than the whole queue would never find room.
         let limit = limits.message_bytes.min(limits.queued_bytes);
         if bytes > limit {
             return Err(Rejection::MessageTooLarge { limit });
@@ -221,15 +225,15 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Bytes of all frames that wait to be written, on every exchange, each with
-    /// [`Engine::FRAME_OVERHEAD`]: what the peer makes us keep by not reading. Those whose write has
-    /// begun are with the transport.
+    /// Bytes of all frames waiting to be written, on every exchange, plus
+    /// [`Engine::FRAME_OVERHEAD`] for each: the memory that the peer costs by not reading. Frames
+    /// whose write has begun are with the transport and do not count.
     pub fn output_bytes(&self) -> usize {
         self.exchanges.sums().output_bytes()
     }
 
-    /// The same where something said on behalf of this request would go; of nobody's, the GET stream
-    /// of a server on HTTP.
+    /// The same, for the exchange that carries messages on behalf of this request. Without a
+    /// request that is the GET stream of an HTTP server.
     pub fn output_bytes_for(&self, serves: Option<RequestKey>) -> usize {
         let exchange = self.exchanges.get(self.served_exchange(serves));
         exchange.map_or(0, |exchange| exchange.queue.sums().output_bytes())
@@ -240,15 +244,14 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         exchange.map_or(0, |exchange| exchange.queue.sums().ordinary_bytes)
     }
 
-    /// Puts a frame into its queue.
     pub(super) fn push(&mut self, exchange: ExchangeId, frame: Frame) {
         self.enqueue(exchange, frame, false);
     }
 
-    /// Puts a cancel into its queue, ahead of all that has not begun. It keeps its place there as
+    /// Puts a cancel into its queue, ahead of all frames that have not begun. It stays there as
     /// long as the link lives (**cancel-never-waits**).
     pub(super) fn push_cancel(&mut self, exchange: ExchangeId, frame: Frame) {
-        // One that is broken may not come back, and the peer should know now.
+        // A broken exchange may never be resumed, and the peer should learn of the cancel now.
         let exchange = match self.exchanges.get(exchange) {
             Some(known) if !known.broken => exchange,
             _ => ExchangeId::LINK,
@@ -257,7 +260,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
     }
 
     fn enqueue(&mut self, exchange: ExchangeId, frame: Frame, is_cancel: bool) {
-        // Only a planted bug wants to know.
+        // Only planted bugs use this.
         let answers_wait = cfg!(belay_planted) && self.answers_wait();
         let Some(known) = self.exchanges.get_mut(exchange) else {
             return;
@@ -271,14 +274,14 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.notice(exchange);
     }
 
-    /// Sends a frame that belongs to nobody.
+    /// Sends a frame that belongs to no request.
     pub(super) fn send_notice(&mut self, now: Time, frame: Frame) -> ExchangeId {
         let exchange = self.outlet(now, None, Purpose::Lane);
         self.push(exchange, frame);
         exchange
     }
 
-    /// Tells the transport that there is something to write, if it can be written.
+    /// Tells the transport to write on this exchange, unless it is broken or was told already.
     pub(super) fn notice(&mut self, exchange: ExchangeId) {
         if let Some(known) = self.exchanges.get_mut(exchange)
             && !known.broken
@@ -289,8 +292,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Takes frames that have not begun out of the queue of an exchange. One that was opened for
-    /// nothing else is closed.
+    /// Removes frames that have not begun from the queue of an exchange. An exchange that was
+    /// opened only for them is closed.
     pub(super) fn withdraw(&mut self, from: ExchangeId, matches: impl Fn(Owner) -> bool) {
         let Some(exchange) = self.exchanges.get_mut(from) else {
             return;

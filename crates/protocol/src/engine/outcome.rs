@@ -1,4 +1,4 @@
-//! How a call can end. This is the whole list.
+//! How a call can end. This list is complete.
 
 use std::error::Error;
 use std::fmt;
@@ -7,44 +7,44 @@ use std::time::Duration;
 
 use crate::jsonrpc::{DecodeFault, ErrorObject, RawJson};
 
-/// How a call ended. Each call has exactly one of these (**one-end**), and what went wrong decides
-/// which (**typed-end**), never the moment at which it went wrong.
+/// How a call ended. Each call has exactly one outcome (**one-end**). What went wrong decides which
+/// one, never the moment at which it went wrong (**typed-end**).
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// The peer's result.
     Answered(RawJson),
-    /// The peer needs something first: this call is over, and a retry is a new one. Modern only.
+    /// The peer needs input first. This call is over, and a retry is a new call. Modern only.
     InputRequired(RawJson),
     /// The peer's error.
     Refused(ErrorObject),
-    /// Somebody stopped it.
+    /// The call was stopped: by its caller, by the peer, or by a shutdown.
     Cancelled {
-        /// Who.
+        /// Who stopped it.
         by: By,
-        /// Why, if they said.
+        /// The reason, if one was given.
         reason: Option<Arc<str>>,
-        /// Whether it had left.
+        /// Whether the request had been sent.
         sent: Sent,
     },
-    /// A deadline of ours passed.
+    /// One of the call's timeouts passed.
     TimedOut {
-        /// Which one.
+        /// Which timeout.
         clock: Clock,
-        /// How long that was.
+        /// The length of that timeout.
         after: Duration,
-        /// Whether it had left.
+        /// Whether the request had been sent.
         sent: Sent,
     },
-    /// The connection, the process or the stream went away.
+    /// The connection, the process or the stream was lost.
     Lost {
         /// Why.
         cause: Loss,
-        /// Whether it had left.
+        /// Whether the request had been sent.
         sent: Sent,
     },
-    /// The peer broke the protocol in its answer.
+    /// The peer violated the protocol in its answer.
     Violated(Violation),
-    /// A limit or rule of our own stopped it before it began.
+    /// A limit or a rule on this side stopped the call before it began.
     Rejected(Rejection),
 }
 
@@ -63,7 +63,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the request had left, for the ends where that is in doubt.
+    /// Whether the request had been sent, for the ends where that is in doubt.
     pub fn sent(&self) -> Option<Sent> {
         match self {
             Self::Cancelled { sent, .. }
@@ -75,7 +75,7 @@ impl Outcome {
     }
 }
 
-/// The eight ends, without what they carry.
+/// The eight ends, without their data.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(
     missing_docs,
@@ -93,7 +93,7 @@ pub enum End {
 }
 
 impl End {
-    /// All of them.
+    /// All eight.
     pub const ALL: [Self; 8] = [
         Self::Answered,
         Self::InputRequired,
@@ -105,7 +105,7 @@ impl End {
         Self::Rejected,
     ];
 
-    /// Its name in logs, metrics and `--json` output.
+    /// The name used in logs, metrics and `--json` output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -123,7 +123,7 @@ impl End {
 /// Who stopped a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum By {
-    /// Whoever made the call: dropped it, or used its cancel handle.
+    /// The caller: it dropped the call, or used its cancel handle.
     Caller,
     /// The peer.
     Peer,
@@ -131,36 +131,36 @@ pub enum By {
     Shutdown,
 }
 
-/// Whether a request had left when it ended. This decides whether a retry is safe.
+/// Whether a request had been sent when it ended. This decides whether a retry is safe.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Sent {
-    /// No byte of it was handed to the operating system.
+    /// No byte of the request was handed to the operating system.
     Never,
-    /// It was handed over, and nothing was heard of it since.
+    /// The request was handed over, and nothing has been heard of it since.
     Maybe,
-    /// The peer spoke of it.
+    /// The peer has referred to the request, so it was received.
     Yes,
 }
 
-/// Which deadline.
+/// Which of a call's two timeouts passed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Clock {
-    /// Reset by progress; stands still while we owe the peer an answer.
+    /// The idle timeout. Progress resets it; it is paused while we owe the peer an answer.
     Idle,
-    /// Reset by nothing.
+    /// The total timeout. Nothing resets it.
     Total,
 }
 
-/// Why a connection, a process or a stream went away.
+/// Why a connection, a process or a stream was lost.
 #[derive(Clone, Debug)]
 pub struct Loss {
     /// What happened.
     pub kind: LossKind,
-    /// The error behind it, if there is one; the transport's own type.
+    /// The underlying error, if there is one: the transport's own type.
     pub source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What made a connection, a process or a stream go away.
+/// The kinds of loss.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum LossKind {
@@ -170,15 +170,15 @@ pub enum LossKind {
     Io,
     /// The process on the other side ended.
     ProcessExit,
-    /// The exchange was over, and no answer had come.
+    /// The exchange ended without an answer.
     NoAnswer,
-    /// HTTP said no.
+    /// The server answered with this HTTP status.
     HttpStatus(u16),
-    /// The session is not known to the server any more.
+    /// The server does not know the session any more.
     SessionGone,
-    /// The peer made more requests than it reads answers to.
+    /// The peer kept sending requests and did not read the answers.
     Flooded,
-    /// We closed it ourselves.
+    /// This side closed the connection.
     ClosedByUs,
 }
 
@@ -212,7 +212,7 @@ impl Error for Loss {
     }
 }
 
-/// What a peer broke in its answer.
+/// How a peer violated the protocol in its answer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
@@ -221,27 +221,27 @@ pub enum Violation {
     MalformedAnswer {
         /// What is wrong with it.
         fault: DecodeFault,
-        /// How it begins, and what it came with, where that says more.
+        /// The beginning of the answer and its context, where that helps.
         excerpt: Option<String>,
     },
-    /// A result must be an object.
+    /// The result is not an object.
     #[error("its result was not an object")]
     ResultNotObject,
-    /// A result of a kind that nobody here announced to understand.
+    /// The result is of a type that this side did not announce.
     #[error("its result was of the unknown type {0:?}")]
     UnknownResultType(String),
-    /// Only some requests can be answered with questions.
+    /// The peer asked for input, which it must not do for this request.
     #[error("it needs something first, which it must not for this request")]
     UnexpectedQuestions,
-    /// The handshake's answer lacks something, or has it wrong.
+    /// The handshake's answer lacks a field, or has an invalid one.
     #[error("its introduction was malformed: {0}")]
     MalformedIntroduction(String),
-    /// The handshake's answer names a version that we did not offer.
+    /// The handshake's answer names a version that this side did not offer.
     #[error("it chose protocol version {0:?}, which was not offered")]
     VersionNotOffered(String),
 }
 
-/// In brackets, if there is one.
+/// Displays the excerpt in parentheses, if there is one.
 struct Excerpt<'a>(Option<&'a str>);
 
 impl fmt::Display for Excerpt<'_> {
@@ -253,39 +253,40 @@ impl fmt::Display for Excerpt<'_> {
     }
 }
 
-/// What of our own stopped a request before it began.
+/// Why this side stopped a request before it began.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// So many calls are in flight.
+    /// The limit of calls in flight is reached.
     #[error("{limit} calls are in flight already")]
     TooManyCalls {
         /// The limit.
         limit: usize,
     },
-    /// So much waits to be written.
+    /// The limit of queued bytes is reached.
     #[error("more than {limit} bytes wait to be written")]
     QueueFull {
         /// The limit.
         limit: usize,
     },
-    /// It is too large to send.
+    /// The message is too large to send.
     #[error("the message is larger than {limit} bytes")]
     MessageTooLarge {
         /// The limit.
         limit: usize,
     },
-    /// The handshake is not over.
+    /// The handshake is not complete.
     #[error("the connection is not open yet")]
     NotConnected,
-    /// Parameters must be an object.
+    /// The parameters are not an object.
     #[error("the parameters are not an object")]
     ParamsNotObject,
     /// The connection is closed.
     #[error("the connection is closed")]
     Closed,
-    /// A modern server asks by its results, not by requests of its own; and a conversation is
-    /// opened by [`Engine::connect`](super::Engine::connect), not by a call.
+    /// The negotiated revision does not allow this message from this side. A modern server asks in
+    /// its results, not in requests of its own. A handshake is begun by
+    /// [`Engine::connect`](super::Engine::connect), not by a call.
     #[error("the negotiated revision does not let this side send this")]
     NotAllowed,
 }

@@ -1,19 +1,19 @@
-//! Bugs that are planted on purpose, so that a green run of the exhaustive and the random suite
-//! means something: each suite must catch them.
+//! Bugs that are planted on purpose. The exhaustive and the random test suite must each catch them,
+//! which shows that a green run means something.
 //!
 //! They exist only under `--cfg belay_planted`. In every other build [`planted`] is `false` at
-//! compile time, and nothing of this is left. A test of the engine plants one in its own thread; a
-//! test with real processes names one in `BELAY_PLANTED`.
+//! compile time, and nothing of them is left. A unit test plants one in its own thread; a test with
+//! real processes names one in `BELAY_PLANTED`.
 //!
-//! The engine knows little of them. Where something leaves it (a frame, a timer, a cancel), it passes
-//! through a function below, which gives back what it was given, unless a bug is planted.
+//! The engine calls a function below wherever a planted bug can change a frame, a timer or a
+//! cancel. The function returns its input unchanged, unless a bug is planted.
 
 use super::deadline::Timer;
 use super::queue::{Frame, Owner, Queue};
 use super::rules::Announcement;
 use super::{CallId, Outcome, Time};
 
-/// What can be planted.
+/// The bugs that can be planted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(
     not(belay_planted),
@@ -37,7 +37,8 @@ pub(super) enum Bug {
     PanicAnswersNobody,
 }
 
-/// What is put into a queue for a frame: that frame. `answers_wait` for the whole link.
+/// The frames to queue for a frame: normally the frame itself. `answers_wait` is about the whole
+/// link.
 #[cfg(not(belay_planted))]
 pub(super) fn written(frame: Frame, _: &Queue, _answers_wait: bool) -> [Frame; 1] {
     [frame]
@@ -56,13 +57,13 @@ pub(super) fn written(frame: Frame, queue: &Queue, answers_wait: bool) -> Vec<Fr
     vec![frame; times]
 }
 
-/// Whether a frame goes ahead of all that has not begun, as only cancels do.
+/// Whether a frame is queued ahead of all that have not begun. Normally only cancels are.
 pub(super) fn is_ahead(is_cancel: bool, owner: Owner) -> bool {
     let overtakes = planted(Bug::ResponseOvertakesItsProgress);
     is_cancel || (overtakes && matches!(owner, Owner::Answer(_)))
 }
 
-/// Whether a frame that is to be withdrawn is.
+/// Whether a frame is really withdrawn. Normally it is.
 pub(super) fn is_withdrawn(owner: Owner) -> bool {
     let stays = planted(Bug::AnswerLeavesAfterCancel);
     !(stays && matches!(owner, Owner::Answer(_) | Owner::Word(_)))
@@ -77,7 +78,7 @@ pub(super) fn due(timer: Timer, from: Option<Time>, to: Option<Time>) -> Option<
     }
 }
 
-/// How often the peer is told that a call is given up: once, if its write has begun.
+/// How many cancels are sent for a call that is given up: one, if its write has begun.
 pub(super) fn announcements(is_written: bool, outcome: &Outcome) -> usize {
     let is_timeout = matches!(outcome, Outcome::TimedOut { .. });
     match is_written {
@@ -88,7 +89,7 @@ pub(super) fn announcements(is_written: bool, outcome: &Outcome) -> usize {
     }
 }
 
-/// How the peer is told of it.
+/// How the peer is told of the cancellation.
 pub(super) fn announcement(how: Announcement) -> Announcement {
     match how {
         Announcement::None if planted(Bug::InitializeCancelled) => Announcement::Notification,
@@ -96,7 +97,7 @@ pub(super) fn announcement(how: Announcement) -> Announcement {
     }
 }
 
-/// Which call an answer is for.
+/// The call that an answer belongs to.
 pub(super) fn answered(
     found: Option<CallId>,
     newest: impl FnOnce() -> Option<CallId>,

@@ -8,12 +8,12 @@ use super::exchange::Sums;
 use super::{CallId, RequestKey, Waiting};
 use crate::types::error_code;
 
-/// One message, encoded, and whose it is.
+/// One encoded message and its owner.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Frame {
     pub(super) bytes: Bytes,
     pub(super) owner: Owner,
-    /// The code of the error that it is, if it is one.
+    /// The error code, if the message is an error.
     pub(super) error: Option<i64>,
 }
 
@@ -26,7 +26,7 @@ impl Frame {
         }
     }
 
-    /// What it is, for the transport.
+    /// What kind of frame the transport has to write.
     pub(super) fn kind(&self) -> Waiting {
         match self.owner {
             Owner::Call(call) => Waiting::Call(call),
@@ -39,20 +39,21 @@ impl Frame {
     }
 }
 
-/// Whose a frame is. It decides what its writing means, and who may withdraw it.
+/// What a frame belongs to. This decides what happens when it is written, and which event withdraws
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Owner {
-    /// A call of ours.
+    /// An outgoing call.
     Call(CallId),
-    /// The announcement that a call was given up.
+    /// The cancel that announces that an outgoing call was given up.
     Cancel(CallId),
-    /// Something said on behalf of a request of the peer's.
+    /// A notification or progress sent on behalf of an incoming request.
     Word(RequestKey),
-    /// The last word on a request of the peer's.
+    /// The answer to an incoming request.
     Answer(RequestKey),
-    /// An error for something that never became a request.
+    /// An error for a message that never became a request.
     Refusal,
-    /// Something nobody in particular said.
+    /// A notification that belongs to no request.
     Nobody,
 }
 
@@ -64,15 +65,15 @@ pub(super) enum Owner {
 ///   └───────┘└───────────┘└──────────────────────────┘
 /// ```
 ///
-/// 1. A frame whose write has begun is finished: it is never moved nor withdrawn.
-/// 2. Only cancels overtake, and only what has not begun. A cancel exists only for a call whose
-///    write has begun, so it cannot overtake its own request.
+/// 1. A frame whose write has begun is finished: it is neither moved nor withdrawn.
+/// 2. Only cancels overtake, and only frames that have not begun. A cancel exists only for a call
+///    whose write has begun, so it cannot overtake its own request.
 /// 3. Everything else leaves in the order in which it was pushed (**order**).
 #[derive(Clone, Default, Debug)]
 pub(super) struct Queue {
     frames: VecDeque<Frame>,
     begun: usize,
-    /// Of those that have not begun; their number is known anyway.
+    /// Sums of the frames that have not begun, without their number, which follows from the deque.
     sums: Sums,
 }
 
@@ -91,8 +92,8 @@ impl Queue {
         self.frames.insert(self.begun + waiting_cancels, frame);
     }
 
-    /// The first frame that has not begun begins: its bytes go to whoever writes them, and only
-    /// its place is kept.
+    /// Begins the write of the first waiting frame. Its bytes go to the writer, and only its place
+    /// stays.
     pub(super) fn begin(&mut self) -> Option<Frame> {
         let place = self.frames.get_mut(self.begun)?;
         let bytes = std::mem::take(&mut place.bytes);
@@ -102,7 +103,7 @@ impl Queue {
         Some(frame)
     }
 
-    /// The first frame that has begun is written.
+    /// The first frame that has begun is fully written.
     pub(super) fn finish(&mut self) -> Option<Owner> {
         if self.begun == 0 {
             return None;
@@ -111,7 +112,7 @@ impl Queue {
         self.frames.pop_front().map(|place| place.owner)
     }
 
-    /// Takes out the frames that match and have not begun; tells how many.
+    /// Removes the matching frames that have not begun, and returns how many there were.
     pub(super) fn withdraw(&mut self, matches: impl Fn(Owner) -> bool) -> usize {
         let mut withdrawn = 0;
         for at in (self.begun..self.frames.len()).rev() {
@@ -126,7 +127,7 @@ impl Queue {
         withdrawn
     }
 
-    /// What has begun is not finished any more: whatever it was written on is gone.
+    /// Forgets the frames that have begun, since the stream they were written on is gone.
     pub(super) fn forget_begun(&mut self) {
         self.frames.drain(..self.begun);
         self.begun = 0;
@@ -145,12 +146,12 @@ impl Queue {
         self.frames.range(self.begun..)
     }
 
-    /// Gives back the memory that is not needed now.
+    /// Frees spare memory.
     pub(super) fn shrink(&mut self) {
         self.frames.shrink_to_fit();
     }
 
-    /// What has not begun.
+    /// The sums of the frames that have not begun.
     pub(super) fn sums(&self) -> Sums {
         Sums {
             frames: self.frames.len() - self.begun,
@@ -171,7 +172,8 @@ impl Queue {
                 sums.answers = apply(sums.answers, 1);
                 &mut sums.answer_bytes
             }
-            // At most one for each call that was in flight: bounded by its nature.
+            // Not counted: there is at most one cancel for each call that was in flight, so they
+            // are bounded.
             Owner::Cancel(_) => return,
         };
         *total = apply(*total, frame.bytes.len());

@@ -1,9 +1,8 @@
-//! Where a request begins and where it ends: here, and nowhere else.
+//! Requests begin and end here, and nowhere else.
 //!
-//! Both directions are in one place, since they are one life seen from two sides. Whoever calls
-//! `end_…` first decides how a request ended; everyone later gets `None` and must do nothing
-//! (**one-end**). The books are kept in the same breath, so they cannot disagree with the tables
-//! (**ledger**).
+//! Both directions are in one module, since they follow the same rules. The first caller of `end_…`
+//! decides how a request ended; later callers get `None` and must do nothing (**one-end**). The
+//! ledger is updated in the same functions, so it cannot disagree with the tables (**ledger**).
 
 use crate::jsonrpc::{ErrorObject, RawJson, RequestId};
 use crate::types::{Era, ProgressToken, ProtocolVersion};
@@ -24,19 +23,19 @@ pub(super) struct Requests<C> {
     pub(super) ledger: Ledger,
 }
 
-/// A request of ours, from the moment it is asked for to its end.
+/// An outgoing call, from the moment it is made to its end.
 #[derive(Clone, Debug)]
 pub(super) struct Call<C = ()> {
-    /// What the application keeps for it: who waits.
+    /// The application's data for the call: its caller.
     pub(super) caller: C,
     pub(super) kind: Kind,
-    /// Where it is written.
+    /// The exchange that it is written on.
     pub(super) exchange: ExchangeId,
-    /// The peer's request on whose behalf it is made.
+    /// The incoming request on whose behalf it is made.
     pub(super) serves: Option<RequestKey>,
     /// The era whose rules it follows.
     pub(super) era: Era,
-    /// It can be answered with questions.
+    /// Its answer may ask for input.
     pub(super) may_ask: bool,
     pub(super) sent: Sent,
     pub(super) delivery: Delivery,
@@ -44,42 +43,41 @@ pub(super) struct Call<C = ()> {
     pub(super) progress: Option<f64>,
 }
 
-/// How far the POST of a call has come, and when a cancel of it would be understood. On a pipe the order of writes is the order of arrival, so
-/// there nothing depends on it.
+/// How far the POST of a call has come, which decides when the peer would understand its cancel. On
+/// a pipe nothing depends on this, because frames arrive in the order in which they are written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Delivery {
-    /// Its last byte has not been handed over.
+    /// Its last byte has not been handed over to the operating system.
     Incomplete,
-    /// It has, at this moment.
+    /// Its last byte was handed over at this moment.
     Written(Time),
-    /// The response head has come, at this moment. Some servers send it before they look at what
-    /// was posted.
+    /// The response head came at this moment. Some servers send it before they read the request.
     Acknowledged(Time),
-    /// The peer has spoken of it: it is known there.
+    /// The peer has referred to the call, so it knows it.
     Known,
 }
 
-/// A request of the peer's, from the moment it is admitted until its answer begins to be written.
+/// An incoming request, from the moment it is admitted until the write of its answer begins.
 #[derive(Clone, Debug)]
 pub(super) struct Serving {
     pub(super) id: RequestId,
     pub(super) kind: Kind,
-    /// Where it came from.
+    /// The exchange that it arrived on.
     pub(super) exchange: ExchangeId,
-    /// Where a client on HTTP speaks of it.
+    /// The lane on which a client on HTTP sends its answer and notifications.
     pub(super) lane: Option<ExchangeId>,
     pub(super) version: ProtocolVersion,
     pub(super) stage: Stage,
-    /// What its progress is called, if it wants any.
+    /// The progress token, if the caller asked for progress.
     pub(super) token: Option<ProgressToken>,
     pub(super) progress: Option<f64>,
-    /// When it is answered in its handler's stead, and with what.
+    /// The handler's deadline, and the answer that is sent when it passes.
     pub(super) deadline: Option<(Time, RawJson)>,
-    /// Calls of ours that are made on its behalf.
+    /// Outgoing calls made on its behalf.
     pub(super) children: Vec<CallId>,
 }
 
-/// What the engine has to know of what is asked.
+/// The kinds of request that the engine treats differently.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Kind {
     Ordinary,
@@ -91,24 +89,24 @@ pub(super) enum Kind {
     Probe,
 }
 
-/// How far a request of the peer's has come.
+/// How far an incoming request has come.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Stage {
-    /// The application has not been told of it: it can still never have started.
+    /// The application does not know of it yet, so a cancel can still keep it from starting.
     Admitted,
     /// Its handler runs.
     Running,
-    /// Its answer waits to be written: it can still be withdrawn.
+    /// Its answer waits to be written, and can still be withdrawn.
     Answering(End),
 }
 
 impl Stage {
-    /// Whether it waits for a handler, and not for the wire.
+    /// Whether it waits for a handler, not for the wire.
     pub(super) fn is_working(self) -> bool {
         matches!(self, Self::Admitted | Self::Running)
     }
 
-    /// How a request ends whose answer this is.
+    /// The end of a request with this answer.
     pub(super) fn end_of(answer: &Result<RawJson, ErrorObject>) -> End {
         match answer {
             Ok(_) => End::Answered,
@@ -152,7 +150,7 @@ impl<C> Requests<C> {
         }
     }
 
-    /// The id that the next call will have. Ids are never used again (**late-is-inert**).
+    /// The id of the next call. Ids are never used again (**late-is-inert**).
     pub(super) fn next_call(&self) -> CallId {
         CallId(self.last_call + 1)
     }
@@ -171,7 +169,7 @@ impl<C> Requests<C> {
     pub(super) fn end_call(&mut self, id: CallId, end: End) -> Option<Call<C>> {
         let call = self.calls.remove(id)?;
         if let Some(parent) = call.serves.and_then(|parent| self.serving.get_mut(parent)) {
-            // They are in the order of their ids.
+            // Children are sorted by id.
             if let Ok(at) = parent.children.binary_search(&id) {
                 parent.children.remove(at);
             }
@@ -181,7 +179,7 @@ impl<C> Requests<C> {
         Some(call)
     }
 
-    /// A call that is over before it began: a limit, or a link that is closed.
+    /// Counts a call that ended before it began, because of a limit or a closed link.
     pub(super) fn refuse_call(&mut self, end: End) {
         self.ledger.calls.begin();
         self.ledger.calls.end(end);
@@ -204,7 +202,7 @@ impl<C> Requests<C> {
         Some(serving)
     }
 
-    /// A request of the peer's that is over before it began.
+    /// Counts an incoming request that ended before it began.
     pub(super) fn refuse_serving(&mut self, end: End) {
         self.ledger.requests.begin();
         self.ledger.requests.end(end);
@@ -218,7 +216,7 @@ impl<C> Requests<C> {
         self.calls.get_mut(id)
     }
 
-    /// Gives back the memory that is not needed now.
+    /// Frees spare memory.
     pub(super) fn shrink(&mut self) {
         self.calls.shrink();
         self.serving.shrink();
@@ -240,7 +238,7 @@ impl<C> Requests<C> {
         self.serving.get_mut(key)
     }
 
-    /// The requests of the peer's with this id.
+    /// The incoming requests with this id.
     pub(super) fn serving_with_id<'a>(
         &'a self,
         id: &'a RequestId,

@@ -1,4 +1,4 @@
-//! What the peer says of our calls, and how long it takes.
+//! Answers and progress from the peer, and the timeouts of calls.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.finish_call(now, id, outcome);
     }
 
-    /// A call of ours that an answer on this exchange could mean.
+    /// The outgoing call that an answer on this exchange can belong to.
     pub(super) fn answered_call(&self, exchange: ExchangeId, id: &RequestId) -> Option<CallId> {
         let found = match id {
             RequestId::Number(number) => Some(CallId(*number)),
@@ -36,7 +36,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         };
         let found = found.filter(|id| {
             let own_only = rules::answers_on_own_exchange(self.config.role(), self.config.wire);
-            // What has not been written cannot be answered.
+            // A request that was never written cannot be answered.
             let call = self.requests.call(*id);
             call.is_some_and(|call| {
                 call.sent != Sent::Never && (!own_only || call.exchange == exchange)
@@ -46,7 +46,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         planted::answered(found, newest)
     }
 
-    /// The listen of ours that a notification names. On a pipe all of them share one exchange.
+    /// The listen that a notification names. On a pipe all listens share one exchange.
     pub(super) fn listen_of(&self, notification: &Notification) -> Option<CallId> {
         if !self.is_client() || !self.handshake.is_modern() {
             return None;
@@ -61,7 +61,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         listens.then_some(id)
     }
 
-    /// The peer has had its say: the call ends, and so does its exchange if it had one.
+    /// Ends a call that the peer has answered, and closes the exchange that was opened for it.
     pub(super) fn finish_call(&mut self, now: Time, id: CallId, outcome: Outcome) {
         let Some(call) = self.end_call(now, id, outcome) else {
             return;
@@ -73,7 +73,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// What a result means.
+    /// Decides the outcome of a result.
     fn judge(&self, id: CallId, result: RawJson) -> Outcome {
         if !result.is_object() {
             return Outcome::Violated(Violation::ResultNotObject);
@@ -103,8 +103,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Progress from the peer. It resets the idle clock of the call it speaks of, and shows that
-    /// the peer has it.
+    /// Progress from the peer. It resets the idle timeout of its call, and shows that the peer has
+    /// received the call.
     pub(super) fn handle_progress(&mut self, now: Time, notification: &Notification) {
         let params: Option<ProgressParams> = notification
             .params
@@ -145,7 +145,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         });
     }
 
-    /// A clock of a call is due.
+    /// A timeout of a call has passed.
     pub(super) fn call_due(&mut self, now: Time, id: CallId) {
         let due = self.requests.call(id).and_then(|call| call.clocks.due(now));
         if let Some((clock, after)) = due {
@@ -162,7 +162,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.give_up(now, id, outcome, &reason);
     }
 
-    /// A handler of ours has begun to work on something that the peer asked on this exchange.
+    /// A handler has begun to work on a request that arrived on this exchange.
     pub(super) fn work_began(&mut self, now: Time, on: ExchangeId) {
         if let Some(exchange) = self.exchanges.get_mut(on) {
             exchange.working += 1;
@@ -172,7 +172,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// It has answered, or was stopped.
+    /// A handler has answered, or its request is over.
     pub(super) fn work_ended(&mut self, now: Time, on: ExchangeId) {
         if let Some(exchange) = self.exchanges.get_mut(on) {
             exchange.working -= 1;
@@ -182,9 +182,9 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Starts or ends the time in which the silence of the peer is our own doing: a person is
-    /// filling in the form that it asked for. Only a client has that excuse; what a client asks of
-    /// a server is not asked on behalf of the server's own calls.
+    /// Pauses or resumes idle timeouts. While a client works on a request from the server, for
+    /// example while a person fills in a form, the server's silence is the client's own doing. A
+    /// server never pauses: what a client asks is not asked on behalf of the server's own calls.
     fn pause_idle_clocks(&mut self, now: Time, exchange: ExchangeId, pause: bool) {
         if self.config.role() != Role::Client {
             return;

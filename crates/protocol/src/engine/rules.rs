@@ -1,5 +1,4 @@
-//! Who may do what, in which era and on which wire. Shared code asks here instead of comparing
-//! versions.
+//! What each role may do, by era and wire. Shared code asks here instead of comparing versions.
 
 use crate::jsonrpc::{ErrorObject, Params, RawJson, Text, fields_of, text_of};
 use crate::types::legacy::{Initialize, Ping};
@@ -15,13 +14,13 @@ use super::{Deadlines, Loss, LossKind, Outcome, Role, Wire};
 /// How the peer learns that a call was given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Announcement {
-    /// `notifications/cancelled`, on a pipe or on the stream the request went out on.
+    /// `notifications/cancelled`, on a pipe or on the stream that the request was sent on.
     Notification,
     /// `notifications/cancelled` as a POST of its own.
     Post,
-    /// The response stream is closed, and that says it.
+    /// The response stream is closed, which is the cancellation.
     CloseExchange,
-    /// Not at all.
+    /// The peer is not told.
     None,
 }
 
@@ -37,12 +36,12 @@ pub(super) fn announcement(role: Role, wire: Wire, era: Era, kind: Kind) -> Anno
     }
 }
 
-/// What a broken stream means for the request that waits on it.
+/// What a closed stream means for the request that waits on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Disconnect {
-    /// Its caller is gone.
+    /// It cancels the request.
     Cancels,
-    /// It may come back.
+    /// The stream may be resumed within the resume window.
     StartsResumeWindow,
 }
 
@@ -53,15 +52,15 @@ pub(super) fn disconnect(era: Era) -> Disconnect {
     }
 }
 
-/// What a cancel from the peer can name. Ids are per sender and collide, so the direction has to
-/// be settled before anything is looked up.
+/// What a cancel from the peer can name. Each sender numbers its own requests and the ids collide,
+/// so the direction has to be known before the id is looked up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CancelNames {
     /// Requests that the peer made.
     TheirRequests,
-    /// Our own listens: a modern server ends them so.
+    /// Our own listens: a modern server ends them with a cancel.
     OurListens,
-    /// Nothing: on modern HTTP the stream itself is the cancel.
+    /// Nothing: on modern HTTP, closing the stream is the cancellation.
     Nothing,
 }
 
@@ -73,23 +72,23 @@ pub(super) fn cancel_names(role: Role, wire: Wire, handshake: &Handshake) -> Can
     }
 }
 
-/// A cancel can arrive before the request it names: they are two POSTs.
+/// Whether a cancel can arrive before the request that it names, because they are two POSTs.
 pub(super) fn remembers_early_cancels(role: Role, wire: Wire) -> bool {
     role == Role::Server && wire != Wire::Pipe
 }
 
-/// A client that speaks in POSTs opens an exchange for each call, and for what it tells.
+/// Whether this side opens an exchange for each call, and lanes for notifications and answers.
 pub(super) fn opens_exchanges(role: Role, wire: Wire) -> bool {
     role == Role::Client && wire != Wire::Pipe
 }
 
-/// Where each call has a stream of its own, only that stream can answer it.
+/// Whether only the stream of a call can answer it, since each call has one.
 pub(super) fn answers_on_own_exchange(role: Role, wire: Wire) -> bool {
     role == Role::Client && wire == Wire::Http
 }
 
-/// What an outgoing method is to the engine. The probe is a `server/discover` that opens the
-/// conversation; a later one is an ordinary call.
+/// The kind of a method. Only the `server/discover` of the handshake is a probe; later ones are
+/// ordinary calls.
 pub(super) fn kind(method: &Text) -> Kind {
     if *method == *Initialize::METHOD {
         Kind::Initialize
@@ -100,8 +99,8 @@ pub(super) fn kind(method: &Text) -> Kind {
     }
 }
 
-/// When a call gives up that does not say so itself: a listen never does, and a person who fills in
-/// a form shows no progress.
+/// The timeouts of a call that does not set its own. A listen has none. A form has no idle timeout,
+/// since a person who fills it in shows no progress.
 pub(super) fn deadlines(method: &str, configured: Deadlines) -> Deadlines {
     match method {
         Listen::METHOD => Deadlines::NONE,
@@ -115,9 +114,9 @@ pub(super) fn deadlines(method: &str, configured: Deadlines) -> Deadlines {
 
 /// Whether a failed probe shows a legacy server, so that `initialize` is worth a try.
 ///
-/// On a pipe anything but a modern error does, silence included. On HTTP only a status with which
-/// servers refuse what they do not know does; a login page, a broken gateway or a slow network
-/// says nothing about eras.
+/// On every wire, any error except those of the modern era does. On a pipe and on an event stream
+/// silence and a malformed answer do as well. On HTTP so do the statuses with which servers refuse
+/// what they do not know; a login page, a broken gateway or a slow network shows nothing.
 pub(super) fn falls_back(wire: Wire, outcome: &Outcome) -> bool {
     match (wire, outcome) {
         (_, Outcome::Refused(error)) => !error_code::is_modern(error.code),
@@ -137,7 +136,7 @@ pub(super) fn falls_back(wire: Wire, outcome: &Outcome) -> bool {
     }
 }
 
-/// What the engine reads of a request's parameters.
+/// The parts of a request's parameters that the engine reads.
 #[derive(Default)]
 pub(super) struct RequestMeta<'a> {
     version: Option<&'a [u8]>,
@@ -147,7 +146,7 @@ pub(super) struct RequestMeta<'a> {
 
 impl<'a> RequestMeta<'a> {
     pub(super) fn read(params: Option<&'a Params>) -> Result<Self, ErrorObject> {
-        // Whoever looks for a parameter must find what everybody else finds.
+        // Parsers disagree on which of two members with the same name counts, so both are refused.
         if let Some(name) = params.and_then(Params::repeated_member) {
             return Err(invalid_params(format!("duplicate field `{name}`")));
         }
@@ -183,12 +182,12 @@ impl<'a> RequestMeta<'a> {
         })
     }
 
-    /// Whether the request speaks for itself, as modern ones do.
+    /// Whether the request names its own revision, as modern ones do.
     pub(super) fn is_modern(&self) -> bool {
         self.version.is_some()
     }
 
-    /// The revision a request is made in: its own `_meta` decides; without it, the handshake does.
+    /// The revision of a request. Its own `_meta` decides; without one, the handshake does.
     pub(super) fn version(
         &self,
         method: &Text,

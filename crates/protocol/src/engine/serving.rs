@@ -1,4 +1,4 @@
-//! The side that answers: a request of the peer's from its beginning to its end.
+//! The answering side: an incoming request from its beginning to its end.
 //!
 //! ```text
 //!   request ──► Admitted ── told to the application ──► Running ── respond ──► Answering
@@ -9,9 +9,9 @@
 //!              Cancelled, Lost ◄───── the answer is withdrawn ─── (until its write has begun)
 //! ```
 //!
-//! The state that starts the write of an answer is the state that a cancel ends: so after a cancel
-//! nothing more leaves for that request, and a frame that is half written is finished
-//! (**silence**).
+//! The same state decides whether an answer may be written and whether a cancel ends the request.
+//! So after a cancel nothing more is sent for that request, but a frame that is partly written is
+//! finished (**silence**).
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ use super::{
 };
 
 impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
-    /// A handler has come to its end with an answer. It is written, unless nobody waits for it any
-    /// more: then it goes nowhere (**silence**). Gives what was kept for the handler.
+    /// A handler has returned an answer. The answer is written, unless its request is over
+    /// (**silence**). Returns the application's data for the handler.
     pub fn respond(
         &mut self,
         now: Time,
@@ -46,7 +46,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         kept
     }
 
-    /// The same for a result that was written as its frame, by the id that the request came with.
+    /// The same for a result that was already encoded as a frame, with the id of its request.
     pub fn respond_with(&mut self, now: Time, key: RequestKey, result: ResultFrame) -> Option<H> {
         let kept = self.handler_ended(key);
         if self.speaking(key).is_some() {
@@ -59,9 +59,9 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         kept
     }
 
-    /// A handler is gone without an answer: it was dropped, or it panicked. If somebody still waits
-    /// for it they get an internal error without any detail (**panic-fence**). Gives what was kept for
-    /// the handler.
+    /// A handler is gone without an answer: it was dropped, or it panicked. If its request is not
+    /// over, the caller gets an internal error without any detail (**panic-fence**). Returns the
+    /// application's data for the handler.
     pub fn handler_gone(&mut self, now: Time, key: RequestKey) -> Option<H> {
         let kept = self.handler_ended(key);
         if let Some(Stage::Running) = self.requests.serving(key).map(|serving| serving.stage) {
@@ -72,8 +72,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         kept
     }
 
-    /// Tells how far a request has come, if it wanted to know. What does not grow, or comes after
-    /// the end, goes nowhere (**order**, **silence**).
+    /// Sends progress for a request, if its caller asked for progress. A value that does not grow,
+    /// or that comes after the end, is dropped and counted (**order**, **silence**).
     pub fn progress(
         &mut self,
         now: Time,
@@ -94,15 +94,15 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
             let bytes = encode::progress(&token, progress, total, message);
             self.say(now, Some(key), bytes)?;
         }
-        // Only now: what found no room may be said again.
+        // Only after it was queued: progress that found no room may be sent again.
         if let Some(serving) = self.speaking(key) {
             serving.progress = Some(progress);
         }
         Ok(())
     }
 
-    /// Tells the peer something: on behalf of one of its requests, or of nobody's. On behalf of a
-    /// request that is over, it goes nowhere (**silence**).
+    /// Sends a notification to the peer, on behalf of an incoming request or of none. If that
+    /// request is over, the notification is dropped and counted (**silence**).
     pub fn notify(
         &mut self,
         now: Time,
@@ -118,9 +118,9 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.say(now, serves, encode::notification(method, params))
     }
 
-    /// A handler wants to clean up when it is stopped, and may (**stop-is-real**): for `grace` if it
-    /// says so, or as long as is configured because it has taken its token. What it has said stands,
-    /// whether it takes its token before or after.
+    /// Gives a handler a grace period to clean up in when it is stopped (**stop-is-real**): the
+    /// given one, or the configured one because it took its token. A given grace stands, whether
+    /// the handler takes its token before or after.
     pub fn grant_grace(&mut self, key: RequestKey, grace: Option<Duration>) {
         let configured = self.config.timeouts.handler_grace;
         if let Some(handler) = self.handlers.get_mut(key) {
@@ -131,7 +131,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Gives a handler a deadline: when it passes, `answer` is sent in its stead, and it is stopped.
+    /// Gives a handler a deadline. When it passes, `answer` is sent and the handler is stopped.
     pub fn set_deadline(&mut self, now: Time, key: RequestKey, after: Duration, answer: RawJson) {
         let until = now + after;
         let working = self.requests.serving_mut(key);
@@ -142,7 +142,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Puts the last word on a request into the queue.
+    /// Queues the answer to a request.
     fn answer(&mut self, now: Time, key: RequestKey, answer: &Result<RawJson, ErrorObject>) {
         let length = answer.as_ref().map_or(0, |result| result.as_bytes().len());
         if let Err(error) = self.check_length(length) {
@@ -183,8 +183,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.push_answer(now, key, bytes, error);
     }
 
-    /// An answer has reserved capacity, never priority: it leaves after all that was said before
-    /// it (**order**).
+    /// Queues an answer. Answers have reserved capacity, but no priority: an answer leaves after
+    /// everything that was sent before it (**order**).
     pub(super) fn push_answer(
         &mut self,
         now: Time,
@@ -202,7 +202,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         self.push(exchange, frame);
     }
 
-    /// The write of an answer has begun: nothing can stop it any more, and the request is over.
+    /// The write of an answer has begun, so it cannot be withdrawn, and the request is over.
     pub(super) fn answer_begun(&mut self, now: Time, key: RequestKey) {
         if let Some(Stage::Answering(end)) = self.requests.serving(key).map(|serving| serving.stage)
             && let Some(serving) = self.end_serving(now, key, end)
@@ -211,7 +211,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Ends a request of the peer's: the one place where that happens.
+    /// Ends an incoming request. This is the only place that does.
     fn end_serving(&mut self, now: Time, key: RequestKey, end: End) -> Option<Serving> {
         let serving = self.requests.end_serving(key, end)?;
         let due = serving.deadline.as_ref().map(|(until, _)| *until);
@@ -226,8 +226,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         Some(serving)
     }
 
-    /// Nobody waits for a request any more: what was said on its behalf and has not left is
-    /// withdrawn, what was asked on its behalf is given up (**tree**), its handler is stopped.
+    /// Ends a request whose caller does not wait any more: frames on its behalf that have not left
+    /// are withdrawn, calls on its behalf are given up (**tree**), and its handler is stopped.
     pub(super) fn stop(&mut self, now: Time, key: RequestKey, cause: StopCause) {
         let end = match cause {
             StopCause::Lost => End::Lost,
@@ -241,7 +241,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         if let Some(lane) = serving.lane {
             self.withdraw(lane, own);
         }
-        // Where it is said what has no other place left.
+        // Frames of a request whose own exchange is gone are queued on the link instead.
         if serving.exchange != ExchangeId::LINK {
             self.withdraw(ExchangeId::LINK, own);
         }
@@ -257,7 +257,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// What was asked on behalf of a request goes with it (**tree**).
+    /// Gives up the calls that were made on behalf of a request (**tree**).
     fn give_up_children(&mut self, now: Time, parent: RequestKey, by: By) {
         let children = self.requests.serving_mut(parent);
         let children = children.map(|serving| std::mem::take(&mut serving.children));
@@ -276,7 +276,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// The deadline of a request has passed: it is answered in its handler's stead.
+    /// The deadline of a request has passed: the prepared answer is sent instead of the handler's.
     pub(super) fn request_due(&mut self, now: Time, key: RequestKey) {
         let answer = self
             .requests
@@ -302,8 +302,8 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// A server ends its listens with their result before it closes: that is how a client knows
-    /// that nothing was lost.
+    /// A server ends its listens with a result before it closes, so that a client knows that no
+    /// notification was lost.
     pub(super) fn end_listens(&mut self, now: Time) {
         let listens = self
             .requests
@@ -328,19 +328,19 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
         }
     }
 
-    /// Whether something that is said on behalf of this request goes out (**silence**).
+    /// Whether messages on behalf of this request are still sent (**silence**).
     pub fn is_working(&self, key: RequestKey) -> bool {
         let serving = self.requests.serving(key);
         serving.is_some_and(|serving| serving.stage.is_working())
     }
 
-    /// Whether its progress does: only if its caller wanted to know.
+    /// Whether progress of this request is still sent: only if its caller asked for progress.
     pub fn wants_progress(&self, key: RequestKey) -> bool {
         let serving = self.requests.serving(key);
         serving.is_some_and(|serving| serving.stage.is_working() && serving.token.is_some())
     }
 
-    /// The request, if something may still be said on its behalf.
+    /// The request, if messages on its behalf are still sent; otherwise counts a silenced one.
     fn speaking(&mut self, key: RequestKey) -> Option<&mut Serving> {
         if !self.is_working(key) {
             self.requests.ledger.silenced += 1;

@@ -1,21 +1,21 @@
-//! A small map for things that are numbered as they come.
+//! A small map whose keys are numbers in rising order.
 
 use std::collections::VecDeque;
 
 /// Entries in the order of their keys.
 ///
-/// New keys are always the largest so far, so adding is a push. What is removed leaves a gap, which is
-/// closed when it comes to either end, or when there are more gaps than entries: so removing costs the
-/// same however many entries there are. Unlike a hash map it is walked in the same order every time (a
-/// seed replays), and unlike a tree it keeps its memory (no allocation for a request in a steady
-/// state).
+/// New keys are always the largest so far, so an insert is a push. A removed entry leaves a gap.
+/// Gaps are closed when they reach either end, or when there are more gaps than entries, so a
+/// removal costs the same however many entries there are. Unlike a hash map it is iterated in the
+/// same order every time (a seed replays), and unlike a tree it keeps its memory (no allocation for
+/// a request in a steady state).
 #[derive(Clone, Debug)]
 pub(super) struct Table<K, V> {
     entries: VecDeque<(K, Option<V>)>,
     gaps: usize,
 }
 
-/// A number that is given out once, the next after the last.
+/// A number that is given out once, in rising order.
 pub(super) trait Number: Ord + Copy {
     fn number(self) -> u64;
 }
@@ -34,7 +34,8 @@ impl<K: Number, V> Table<K, V> {
 
     pub(super) fn insert(&mut self, key: K, value: V) {
         debug_assert!(self.entries.back().is_none_or(|(last, _)| *last < key));
-        // A deque begins with room for four; most tables of most engines never hold a second entry.
+        // A deque begins with room for four, but most tables of most engines never hold a second
+        // entry.
         if self.entries.len() == self.entries.capacity() {
             self.entries.reserve_exact(self.entries.len().max(1));
         }
@@ -84,7 +85,8 @@ impl<K: Number, V> Table<K, V> {
         entries.filter_map(|(key, value)| Some((*key, value.as_mut()?)))
     }
 
-    /// The keys of the entries that match, so that each can be changed while walking over them.
+    /// The keys of the matching entries, as a list, so that the caller can change the table as it
+    /// walks.
     pub(super) fn keys_where(&self, matches: impl Fn(&V) -> bool) -> Vec<K> {
         self.iter()
             .filter(|(_, value)| matches(value))
@@ -92,7 +94,7 @@ impl<K: Number, V> Table<K, V> {
             .collect()
     }
 
-    /// Gives back the memory that is not needed now.
+    /// Frees spare memory.
     pub(super) fn shrink(&mut self) {
         self.close_gaps();
         self.entries.shrink_to_fit();
@@ -107,7 +109,7 @@ impl<K: Number, V> Table<K, V> {
     }
 
     fn position(&self, key: K) -> Option<usize> {
-        // Where no number was passed over and no gap was closed, this is its place.
+        // If the keys have no holes before this one, its distance from the first key is its place.
         let (first, _) = self.entries.front()?;
         let guess = usize::try_from(key.number().wrapping_sub(first.number())).ok()?;
         if self
@@ -150,7 +152,7 @@ mod tests {
         assert_eq!(table.get(0), Some(&"first"));
     }
 
-    /// In whatever order entries go, what is left is what was not removed, in order.
+    /// In whatever order entries are removed, the rest stays complete and in order.
     #[test]
     fn what_is_removed_is_gone_and_the_rest_stays_in_order() {
         for step in [1, 3, 7, 11, 29] {

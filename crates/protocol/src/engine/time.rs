@@ -1,11 +1,11 @@
-//! Moments, told to the engine by whoever drives it.
+//! Moments in time, which the driver passes to the engine.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// A moment: how long after some beginning, which the driver chooses once.
+/// A moment, as the time since a start that the driver chooses once.
 ///
-/// The engine never reads a clock. Whoever drives it says what time it is, with every input.
+/// The engine never reads a clock. The driver passes the current time with every input.
 ///
 /// ```
 /// use belay_protocol::engine::Time;
@@ -18,10 +18,10 @@ use std::time::Duration;
 pub struct Time(Duration);
 
 impl Time {
-    /// The beginning.
+    /// The start.
     pub const START: Self = Self(Duration::ZERO);
 
-    /// The moment `elapsed` after the beginning.
+    /// The moment `elapsed` after the start.
     pub const fn after(elapsed: Duration) -> Self {
         Self(elapsed)
     }
@@ -35,7 +35,7 @@ impl Add<Duration> for Time {
     }
 }
 
-/// How long from one moment to another; nothing, if the other is not later.
+/// The time between two moments; zero if the other is not earlier.
 impl Sub for Time {
     type Output = Duration;
 
