@@ -4,7 +4,7 @@ use super::Notification;
 use crate::jsonrpc::RequestId;
 
 record! {
-    /// Tells the peer that nobody waits for a request any more.
+    /// Tells the peer that the caller does not wait for a request any more.
     ///
     /// ```
     /// use belay_protocol::types::CancelledParams;
@@ -13,11 +13,11 @@ record! {
     /// ```
     pub struct CancelledParams {
         required {
-            /// The request, as its sender called it.
+            /// The id that the sender gave to the request.
             request_id: RequestId = "requestId",
         }
         optional {
-            /// Why, for a log or for a person.
+            /// The reason, for logs or for people.
             reason: String = "reason",
         }
     }

@@ -1,9 +1,9 @@
-//! What a client and a server can do beyond the base protocol.
+//! Capabilities of clients and servers.
 
 use super::Extra;
 
 record! {
-    /// What a client can do. The set is open: unknown ones are in `extra`.
+    /// The capabilities of a client. The set is open: unknown ones are in `extra`.
     ///
     /// ```
     /// use belay_protocol::types::{ClientCapabilities, ElicitationCapability};
@@ -13,83 +13,83 @@ record! {
     /// ```
     pub struct ClientCapabilities {
         optional {
-            /// Non-standard ones.
+            /// Non-standard capabilities.
             experimental: Extra = "experimental",
-            /// It lists the folders the server may look at.
+            /// The client lists the folders that it offers to the server.
             roots: ListCapability = "roots",
-            /// It asks a language model on the server's behalf.
+            /// The client calls a language model on the server's behalf.
             sampling: SamplingCapability = "sampling",
-            /// It asks its user on the server's behalf.
+            /// The client asks its user on the server's behalf.
             elicitation: ElicitationCapability = "elicitation",
-            /// Extensions of the protocol, by identifier.
+            /// Protocol extensions, by identifier.
             extensions: Extra = "extensions",
         }
     }
 }
 
 record! {
-    /// What a server can do. The set is open: unknown ones are in `extra`.
+    /// The capabilities of a server. The set is open: unknown ones are in `extra`.
     pub struct ServerCapabilities {
         optional {
-            /// Non-standard ones.
+            /// Non-standard capabilities.
             experimental: Extra = "experimental",
-            /// It sends log messages.
+            /// The server sends log messages.
             logging: Extra = "logging",
-            /// It completes arguments.
+            /// The server completes arguments.
             completions: Extra = "completions",
-            /// It offers prompts.
+            /// The server offers prompts.
             prompts: ListCapability = "prompts",
-            /// It offers resources.
+            /// The server offers resources.
             resources: ResourcesCapability = "resources",
-            /// It offers tools.
+            /// The server offers tools.
             tools: ListCapability = "tools",
-            /// Extensions of the protocol, by identifier.
+            /// Protocol extensions, by identifier.
             extensions: Extra = "extensions",
         }
     }
 }
 
 record! {
-    /// Something that is listed.
+    /// The capability to list something: roots, prompts or tools.
     pub struct ListCapability {
         optional {
-            /// Whether it tells when the list changes.
+            /// Whether a notification is sent when the list changes.
             list_changed: bool = "listChanged",
         }
     }
 }
 
 record! {
-    /// Resources.
+    /// The capability to offer resources.
     pub struct ResourcesCapability {
         optional {
-            /// Whether a client can subscribe to one.
+            /// Whether clients can subscribe to a resource.
             subscribe: bool = "subscribe",
-            /// Whether it tells when the list changes.
+            /// Whether a notification is sent when the list changes.
             list_changed: bool = "listChanged",
         }
     }
 }
 
 record! {
-    /// InputFuture a language model.
+    /// The capability to call a language model.
     pub struct SamplingCapability {
         optional {
-            /// Whether `includeContext` is understood.
+            /// Whether `includeContext` is supported.
             context: Extra = "context",
-            /// Whether the model may be given tools.
+            /// Whether the model can be given tools.
             tools: Extra = "tools",
         }
     }
 }
 
 record! {
-    /// InputFuture the user. Neither mode named means a form.
+    /// The capability to ask the user. If neither mode is named, it means forms.
     pub struct ElicitationCapability {
         optional {
-            /// By a form.
+            /// With a form.
             form: Extra = "form",
-            /// By sending the user to a URL.
+            /// With a page to visit.
             url: Extra = "url",
         }
     }

@@ -1,31 +1,31 @@
-//! `completion/complete`: what an argument could be.
+//! `completion/complete`: suggestions for the value of an argument.
 
 use std::collections::BTreeMap;
 
 use super::{Request, ResultType};
 
 record! {
-    /// What is being typed, and where.
+    /// The parameters of `completion/complete`: what is being typed, and where.
     pub struct CompleteParams {
         required {
-            /// What it is an argument of.
+            /// The prompt or template that the argument belongs to.
             reference: Reference = "ref",
-            /// The argument.
+            /// The argument to complete.
             argument: CompletedArgument = "argument",
         }
         optional {
-            /// What else is known.
+            /// Arguments that are known already.
             context: CompletionContext = "context",
         }
     }
 }
 
 kinds! {
-    /// What an argument belongs to.
+    /// The prompt or resource template that an argument belongs to.
     pub enum Reference {
         /// A prompt.
         Prompt(PromptReference) = "ref/prompt",
-        /// A template of resources.
+        /// A resource template.
         Resource(ResourceReference) = "ref/resource",
     }
 }
@@ -34,21 +34,21 @@ record! {
     /// A prompt, by name.
     pub struct PromptReference {
         required {
-            /// Its name.
+            /// The name of the prompt.
             name: String = "name",
         }
         optional {
-            /// Its name, for people.
+            /// The display name.
             title: String = "title",
         }
     }
 }
 
 record! {
-    /// A resource or a template of resources, by URI.
+    /// A resource or a resource template, by URI.
     pub struct ResourceReference {
         required {
-            /// The URI, or the pattern.
+            /// The URI or the URI template.
             uri: String = "uri",
         }
     }
@@ -58,29 +58,29 @@ record! {
     /// An argument that is being typed.
     pub struct CompletedArgument {
         required {
-            /// Its name.
+            /// The name of the argument.
             name: String = "name",
-            /// What was typed so far.
+            /// The text typed so far.
             value: String = "value",
         }
     }
 }
 
 record! {
-    /// What is known besides.
+    /// Arguments that are known already.
     pub struct CompletionContext {
         optional {
-            /// Arguments that are settled.
+            /// Their values by name.
             arguments: BTreeMap<String, String> = "arguments",
         }
     }
 }
 
 record! {
-    /// What it could be.
+    /// The suggestions.
     pub struct CompleteResult {
         required {
-            /// What it could be.
+            /// The suggestions.
             completion: Completion = "completion",
         }
         optional {
@@ -91,7 +91,7 @@ record! {
 }
 
 record! {
-    /// What an argument could be.
+    /// Suggestions for the value of an argument.
     ///
     /// ```
     /// use belay_protocol::types::Completion;
@@ -100,23 +100,23 @@ record! {
     /// ```
     pub struct Completion {
         required {
-            /// The best ones first; a hundred at most.
+            /// The suggestions, best first; at most a hundred.
             values: Vec<String> = "values",
         }
         optional {
-            /// How many there are in all.
+            /// The total number of suggestions.
             total: u64 = "total",
-            /// Whether there are more than these.
+            /// Whether there are more suggestions than these.
             has_more: bool = "hasMore",
         }
     }
 }
 
 impl Completion {
-    /// How many values one answer may hold.
+    /// The maximum number of values in one answer.
     pub const MOST: usize = 100;
 
-    /// These, of which the first hundred are told.
+    /// Creates a completion from these values; at most the first hundred are sent.
     pub fn of<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
         let mut values: Vec<String> = values.into_iter().map(Into::into).collect();
         let total = values.len();

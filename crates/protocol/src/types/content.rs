@@ -1,4 +1,4 @@
-//! What results and messages are made of.
+//! The content of results and messages.
 
 use super::Icon;
 use crate::base64;
@@ -12,15 +12,15 @@ kinds! {
     /// assert_eq!(block.as_text(), Some("hi"));
     /// ```
     pub enum ContentBlock {
-        /// Text.
+        /// A text.
         Text(TextContent) = "text",
-        /// A picture.
+        /// An image.
         Image(ImageContent) = "image",
-        /// A sound.
+        /// Audio.
         Audio(AudioContent) = "audio",
-        /// Where a resource is to be read.
+        /// A link to a resource.
         ResourceLink(ResourceLink) = "resource_link",
-        /// A resource itself.
+        /// A resource, embedded.
         Resource(EmbeddedResource) = "resource",
     }
 }
@@ -31,27 +31,27 @@ impl ContentBlock {
         Self::Text(TextContent::new(text))
     }
 
-    /// A picture, from its bytes.
+    /// An image from its bytes.
     pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
         Self::Image(ImageContent::new(base64::encode(bytes.as_ref()), mime_type))
     }
 
-    /// A sound, from its bytes.
+    /// Audio from its bytes.
     pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
         Self::Audio(AudioContent::new(base64::encode(bytes.as_ref()), mime_type))
     }
 
-    /// Where a resource is to be read: its URI, and its name for programs.
+    /// A link to a resource: its URI and its programmatic name.
     pub fn link(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self::ResourceLink(ResourceLink::new(uri, name))
     }
 
-    /// A resource itself.
+    /// An embedded resource.
     pub fn resource(resource: ResourceContents) -> Self {
         Self::Resource(EmbeddedResource::new(resource))
     }
 
-    /// The text, if it is one.
+    /// The text, if this is a text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(content) => Some(&content.text),
@@ -73,93 +73,93 @@ impl From<String> for ContentBlock {
 }
 
 record! {
-    /// Text.
+    /// A text.
     pub struct TextContent {
         required {
             /// The text.
             text: String = "text",
         }
         optional {
-            /// For whom, and how much it matters.
+            /// Hints about audience, priority and last change.
             annotations: Annotations = "annotations",
         }
     }
 }
 
 record! {
-    /// A picture.
+    /// An image.
     pub struct ImageContent {
         required {
-            /// The picture, in base64.
+            /// The image, in base64.
             data: String = "data",
-            /// Its type.
+            /// The MIME type.
             mime_type: String = "mimeType",
         }
         optional {
-            /// For whom, and how much it matters.
+            /// Hints about audience, priority and last change.
             annotations: Annotations = "annotations",
         }
     }
 }
 
 record! {
-    /// A sound.
+    /// Audio.
     pub struct AudioContent {
         required {
-            /// The sound, in base64.
+            /// The audio, in base64.
             data: String = "data",
-            /// Its type.
+            /// The MIME type.
             mime_type: String = "mimeType",
         }
         optional {
-            /// For whom, and how much it matters.
+            /// Hints about audience, priority and last change.
             annotations: Annotations = "annotations",
         }
     }
 }
 
 record! {
-    /// Where a resource is to be read.
+    /// A link to a resource.
     pub struct ResourceLink {
         required {
             /// Its URI.
             uri: String = "uri",
-            /// Its name, for programs.
+            /// The programmatic name.
             name: String = "name",
         }
         optional {
-            /// Its name, for people.
+            /// The display name.
             title: String = "title",
-            /// What is in it.
+            /// The description.
             description: String = "description",
-            /// Its type.
+            /// The MIME type.
             mime_type: String = "mimeType",
-            /// For whom, and how much it matters.
+            /// Hints about audience, priority and last change.
             annotations: Annotations = "annotations",
-            /// How many bytes it has.
+            /// The size in bytes.
             size: u64 = "size",
-            /// What it looks like.
+            /// Icons for display.
             icons: Vec<Icon> = "icons",
         }
     }
 }
 
 record! {
-    /// A resource, in the middle of something else.
+    /// A resource that is embedded in a message or a result.
     pub struct EmbeddedResource {
         required {
             /// The resource.
             resource: ResourceContents = "resource",
         }
         optional {
-            /// For whom, and how much it matters.
+            /// Hints about audience, priority and last change.
             annotations: Annotations = "annotations",
         }
     }
 }
 
 record! {
-    /// What a resource holds: text, or bytes in base64.
+    /// The contents of a resource: a text, or bytes in base64.
     ///
     /// ```
     /// use belay_protocol::types::ResourceContents;
@@ -175,24 +175,24 @@ record! {
             uri: String = "uri",
         }
         optional {
-            /// Its type.
+            /// The MIME type.
             mime_type: String = "mimeType",
-            /// The text, if it is one.
+            /// The text, if the contents are text.
             text: String = "text",
-            /// The bytes in base64, if it is not.
+            /// The bytes in base64, if the contents are not text.
             blob: String = "blob",
         }
     }
 }
 
 impl ResourceContents {
-    /// The bytes, if it is not a text.
+    /// Sets the contents to these bytes, in base64.
     pub fn bytes(self, bytes: impl AsRef<[u8]>) -> Self {
         self.blob(base64::encode(bytes.as_ref()))
     }
 
-    /// The bytes: of the text, or of what is in base64. `None` if that is not base64, or nothing is
-    /// there.
+    /// The bytes of the text, or the decoded bytes of the base64. `None` if the base64 is invalid
+    /// or there are no contents.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         match (&self.text, &self.blob) {
             (Some(text), _) => Some(text.clone().into_bytes()),
@@ -203,12 +203,12 @@ impl ResourceContents {
 }
 
 record! {
-    /// Hints for whoever shows it.
+    /// Hints for the client that displays the content.
     pub struct Annotations {
         optional {
-            /// For whom it is meant.
+            /// For which roles the content is meant.
             audience: Vec<Role> = "audience",
-            /// From 0, not needed, to 1, indispensable.
+            /// The priority, from 0 (optional) to 1 (required).
             priority: f64 = "priority",
             /// When it was last changed, in ISO 8601.
             last_modified: String = "lastModified",
@@ -216,11 +216,11 @@ record! {
     }
 }
 
-/// Who speaks, or is spoken to.
+/// The speaker or the audience of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,

@@ -1,4 +1,4 @@
-//! `elicitation/create`: the person behind the client is asked.
+//! `elicitation/create`: asks the user of the client.
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::meta::UniqueKeys;
 use super::{FormSchema, Request};
 
-/// What the person is asked: to fill in a form, or to visit a page.
+/// Asks the user to fill in a form or to visit a page.
 ///
 /// ```
 /// use belay_protocol::types::{ElicitParams, FormSchema, TextField};
@@ -26,19 +26,19 @@ pub enum ElicitParams {
 }
 
 impl ElicitParams {
-    /// Asks for a form to be filled in.
+    /// Asks the user to fill in a form.
     pub fn form(message: impl Into<String>, schema: FormSchema) -> Self {
         let mut params = ElicitFormParams::new(message, schema);
         params.mode = Some(ElicitMode::Form);
         Self::Form(params)
     }
 
-    /// Asks for a page to be visited.
+    /// Asks the user to visit a page.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self::Url(ElicitUrlParams::new(message, url, ElicitMode::Url))
     }
 
-    /// What the person is told.
+    /// The message shown to the user.
     pub fn message(&self) -> &str {
         match self {
             Self::Form(params) => &params.message,
@@ -74,11 +74,11 @@ impl Serialize for ElicitParams {
 }
 
 words! {
-    /// How a person is asked.
+    /// How the user is asked.
     pub enum ElicitMode {
-        /// By a form.
+        /// With a form.
         Form = "form",
-        /// By a page to visit.
+        /// With a page to visit.
         Url = "url",
     }
 }
@@ -87,13 +87,13 @@ record! {
     /// A form to fill in. It must not ask for secrets.
     pub struct ElicitFormParams {
         required {
-            /// What the person is told.
+            /// The message shown to the user.
             message: String = "message",
-            /// What can be filled in.
+            /// The fields of the form.
             requested_schema: FormSchema = "requestedSchema",
         }
         optional {
-            /// `form`, if it is said.
+            /// `form`, if present.
             mode: ElicitMode = "mode",
         }
     }
@@ -103,36 +103,36 @@ record! {
     /// A page to visit.
     pub struct ElicitUrlParams {
         required {
-            /// What the person is told.
+            /// The message shown to the user.
             message: String = "message",
-            /// The page.
+            /// The URL of the page.
             url: String = "url",
             /// `url`.
             mode: ElicitMode = "mode",
         }
         optional {
-            /// What this is called when the server tells that it is done; 2025-11-25 only.
+            /// The id under which the server reports completion; 2025-11-25 only.
             elicitation_id: String = "elicitationId",
         }
     }
 }
 
 record! {
-    /// What the person did.
+    /// The user's answer.
     pub struct ElicitResult {
         required {
-            /// What the person did.
+            /// What the user did.
             action: ElicitAction = "action",
         }
         optional {
-            /// What was filled in, if it was a form and was accepted.
+            /// The values, if a form was accepted.
             content: Map<String, Value> = "content",
         }
     }
 }
 
 impl ElicitResult {
-    /// The person agreed, and filled this in.
+    /// The user accepted, and filled in these values.
     pub fn accept(content: Map<String, Value>) -> Self {
         Self {
             content: Some(content),
@@ -140,35 +140,35 @@ impl ElicitResult {
         }
     }
 
-    /// The person agreed to visit the page.
+    /// The user agreed to visit the page.
     pub fn consent() -> Self {
         Self::new(ElicitAction::Accept)
     }
 
-    /// The person said no.
+    /// The user declined.
     pub fn decline() -> Self {
         Self::new(ElicitAction::Decline)
     }
 
-    /// The person said nothing, and went away.
+    /// The user dismissed the question without an answer.
     pub fn cancel() -> Self {
         Self::new(ElicitAction::Cancel)
     }
 }
 
 words! {
-    /// What a person did when asked.
+    /// What the user did when asked.
     pub enum ElicitAction {
-        /// Agreed.
+        /// The user accepted.
         Accept = "accept",
-        /// Said no.
+        /// The user declined.
         Decline = "decline",
-        /// Said nothing, and went away.
+        /// The user dismissed the question.
         Cancel = "cancel",
     }
 }
 
-/// `elicitation/create`: a request in the legacy era, a question of a round in the modern one.
+/// `elicitation/create`: a request in the legacy era, an input request in the modern era.
 #[derive(Clone, Copy, Debug)]
 pub enum Elicit {}
 

@@ -1,4 +1,4 @@
-//! Forms: a small part of JSON Schema, flat, so that anybody can show it.
+//! Elicitation forms: a flat subset of JSON Schema that every client can display.
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
@@ -9,7 +9,7 @@ use super::meta::UniqueKeys;
 use super::{Amount, Named};
 
 record! {
-    /// What can be filled in: fields by name, in the order in which they are shown.
+    /// The schema of a form: fields by name, in the order in which they are shown.
     ///
     /// ```
     /// use belay_protocol::types::{ChoiceField, FormSchema, NumberField, TextField};
@@ -24,7 +24,7 @@ record! {
     /// ```
     pub struct FormSchema {
         optional {
-            /// The dialect.
+            /// The JSON Schema dialect.
             dialect: String = "$schema",
             /// The fields that must be filled in.
             required: Vec<String> = "required",
@@ -39,7 +39,7 @@ record! {
 }
 
 impl FormSchema {
-    /// With a field that must be filled in.
+    /// Adds a field that must be filled in.
     pub fn field(mut self, name: impl Into<String>, field: impl Into<Field>) -> Self {
         let name = name.into();
         let required = self.required.get_or_insert_default();
@@ -50,7 +50,7 @@ impl FormSchema {
         self
     }
 
-    /// With a field that may be left out.
+    /// Adds an optional field.
     pub fn optional(mut self, name: impl Into<String>, field: impl Into<Field>) -> Self {
         self.properties.insert(name, field.into());
         self
@@ -62,7 +62,7 @@ impl FormSchema {
         required.is_some_and(|required| required.iter().any(|known| known == name))
     }
 
-    /// What the form holds before anybody touches it: the defaults of its fields.
+    /// The initial values of the form: the defaults of its fields.
     pub fn defaults(&self) -> Map<String, Value> {
         let filled = self.properties.iter();
         filled
@@ -77,7 +77,7 @@ impl Default for FormSchema {
     }
 }
 
-/// The word `object`, which every form says of itself.
+/// The constant `object`, which is the `type` of every form.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ObjectType;
 
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for ObjectType {
     }
 }
 
-/// The word `string`, which the options of a choice say of themselves.
+/// The constant `string`, which is the `type` of the options of a choice.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StringType;
 
@@ -119,33 +119,33 @@ impl<'de> Deserialize<'de> for StringType {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// Text.
+    /// A text.
     Text(TextField),
     /// A number.
     Number(NumberField),
-    /// A number without a fraction.
+    /// An integer.
     Integer(NumberField),
-    /// Yes or no.
+    /// A boolean.
     Boolean(BooleanField),
-    /// One of several.
+    /// A choice of exactly one option.
     Choice(ChoiceField),
-    /// One of several, which have titles.
+    /// A choice of exactly one option. Each option has a display name.
     TitledChoice(TitledChoiceField),
-    /// Any of several.
+    /// A choice of any number of options.
     Choices(ChoicesField),
-    /// Any of several, which have titles.
+    /// A choice of any number of options. Each option has a display name.
     TitledChoices(TitledChoicesField),
-    /// Something that this version of Belay does not know, kept as it came.
+    /// An unknown kind of field, kept as it came.
     Other(Map<String, Value>),
 }
 
 impl Field {
-    /// A number without a fraction.
+    /// An integer field.
     pub fn integer() -> Self {
         Self::Integer(NumberField::new())
     }
 
-    /// What the field holds before anybody touches it.
+    /// The initial value of the field.
     pub fn default(&self) -> Option<Value> {
         let list = |values: &Vec<String>| Value::from(values.clone());
         match self {
@@ -160,12 +160,12 @@ impl Field {
         }
     }
 
-    /// What it is called for people.
+    /// The display name.
     pub fn title(&self) -> Option<&str> {
         self.text_of(|field| field.0)
     }
 
-    /// What it means.
+    /// The description.
     pub fn description(&self) -> Option<&str> {
         self.text_of(|field| field.1)
     }
@@ -191,7 +191,7 @@ impl Field {
     }
 }
 
-/// What it is cannot be told by `type` alone.
+/// `type` alone does not tell the kinds of field apart.
 impl<'de> Deserialize<'de> for Field {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let map = deserializer.deserialize_map(UniqueKeys)?;
@@ -248,35 +248,35 @@ fields! {
 }
 
 record! {
-    /// Text.
+    /// A text.
     pub struct TextField {
         optional {
-            /// What it is called for people.
+            /// The display name.
             title: String = "title",
-            /// What it means.
+            /// The description.
             description: String = "description",
-            /// How short it may be.
+            /// The minimum length in characters.
             min_length: u64 = "minLength",
-            /// How long it may be.
+            /// The maximum length in characters.
             max_length: u64 = "maxLength",
-            /// What kind of text.
+            /// The format of the text.
             format: TextFormat = "format",
-            /// What it holds at first.
+            /// The initial value.
             default: String = "default",
         }
     }
 }
 
 words! {
-    /// What kind of text.
+    /// The format of a text.
     pub enum TextFormat {
-        /// An address for letters.
+        /// An email address.
         Email = "email",
         /// A URI.
         Uri = "uri",
-        /// A day.
+        /// A date.
         Date = "date",
-        /// A moment.
+        /// A date and time.
         DateTime = "date-time",
     }
 }
@@ -285,57 +285,57 @@ record! {
     /// A number.
     pub struct NumberField {
         optional {
-            /// What it is called for people.
+            /// The display name.
             title: String = "title",
-            /// What it means.
+            /// The description.
             description: String = "description",
-            /// How small it may be.
+            /// The minimum value.
             minimum: Amount = "minimum",
-            /// How large it may be.
+            /// The maximum value.
             maximum: Amount = "maximum",
-            /// What it holds at first.
+            /// The initial value.
             default: Amount = "default",
         }
     }
 }
 
 record! {
-    /// Yes or no.
+    /// A boolean.
     pub struct BooleanField {
         optional {
-            /// What it is called for people.
+            /// The display name.
             title: String = "title",
-            /// What it means.
+            /// The description.
             description: String = "description",
-            /// What it holds at first.
+            /// The initial value.
             default: bool = "default",
         }
     }
 }
 
 record! {
-    /// One of several.
+    /// A choice of exactly one option.
     pub struct ChoiceField {
         required {
-            /// What can be chosen.
+            /// The options.
             options: Vec<String> = "enum",
         }
         optional {
-            /// What it is called for people.
+            /// The display name.
             title: String = "title",
-            /// What it means.
+            /// The description.
             description: String = "description",
-            /// What the options are called for people, the old way. [`TitledChoiceField`] is the new
-            /// one.
+            /// The display names of the options, in the deprecated form. [`TitledChoiceField`]
+            /// replaces it.
             names: Vec<String> = "enumNames",
-            /// What is chosen at first.
+            /// The initial choice.
             default: String = "default",
         }
     }
 }
 
 impl ChoiceField {
-    /// One of these.
+    /// Creates a choice from these options.
     pub fn of<T: Into<String>>(options: impl IntoIterator<Item = T>) -> Self {
         let options: Vec<String> = options.into_iter().map(Into::into).collect();
         Self::new(options)
@@ -343,54 +343,54 @@ impl ChoiceField {
 }
 
 record! {
-    /// One of several, which have titles.
+    /// A choice of exactly one option. Each option has a display name.
     pub struct TitledChoiceField {
         required {
-            /// What can be chosen.
+            /// The options.
             options: Vec<TitledOption> = "oneOf",
         }
         optional {
-            /// What it is called for people.
+            /// The display name.
             title: String = "title",
-            /// What it means.
+            /// The description.
             description: String = "description",
-            /// What is chosen at first.
+            /// The initial choice.
             default: String = "default",
         }
     }
 }
 
 impl TitledChoiceField {
-    /// One of these, each with its title.
+    /// Creates a choice from these values and display names.
     pub fn of<V: Into<String>, T: Into<String>>(options: impl IntoIterator<Item = (V, T)>) -> Self {
         Self::new(titled(options))
     }
 }
 
 record! {
-    /// Any of several.
+    /// A choice of any number of options.
     pub struct ChoicesField {
         required {
-            /// What can be chosen.
+            /// The options.
             items: Options = "items",
         }
         optional {
-            /// What it is called for people.
+            /// The display name.
             title: String = "title",
-            /// What it means.
+            /// The description.
             description: String = "description",
-            /// How few may be chosen.
+            /// The minimum number of choices.
             min_items: u64 = "minItems",
-            /// How many may be chosen.
+            /// The maximum number of choices.
             max_items: u64 = "maxItems",
-            /// What is chosen at first.
+            /// The initial choice.
             default: Vec<String> = "default",
         }
     }
 }
 
 impl ChoicesField {
-    /// Any of these.
+    /// Creates a choice from these options.
     pub fn of<T: Into<String>>(options: impl IntoIterator<Item = T>) -> Self {
         let options: Vec<String> = options.into_iter().map(Into::into).collect();
         Self::new(Options::new(options))
@@ -398,10 +398,10 @@ impl ChoicesField {
 }
 
 record! {
-    /// What can be chosen.
+    /// The options of a [`ChoicesField`].
     pub struct Options {
         required {
-            /// What can be chosen.
+            /// The options.
             options: Vec<String> = "enum",
         }
         default {
@@ -412,51 +412,51 @@ record! {
 }
 
 record! {
-    /// Any of several, which have titles.
+    /// A choice of any number of options. Each option has a display name.
     pub struct TitledChoicesField {
         required {
-            /// What can be chosen.
+            /// The options.
             items: TitledOptions = "items",
         }
         optional {
-            /// What it is called for people.
+            /// The display name.
             title: String = "title",
-            /// What it means.
+            /// The description.
             description: String = "description",
-            /// How few may be chosen.
+            /// The minimum number of choices.
             min_items: u64 = "minItems",
-            /// How many may be chosen.
+            /// The maximum number of choices.
             max_items: u64 = "maxItems",
-            /// What is chosen at first.
+            /// The initial choice.
             default: Vec<String> = "default",
         }
     }
 }
 
 impl TitledChoicesField {
-    /// Any of these, each with its title.
+    /// Creates a choice from these values and display names.
     pub fn of<V: Into<String>, T: Into<String>>(options: impl IntoIterator<Item = (V, T)>) -> Self {
         Self::new(TitledOptions::new(titled(options)))
     }
 }
 
 record! {
-    /// What can be chosen.
+    /// The options of a [`TitledChoicesField`].
     pub struct TitledOptions {
         required {
-            /// What can be chosen.
+            /// The options.
             options: Vec<TitledOption> = "anyOf",
         }
     }
 }
 
 record! {
-    /// Something that can be chosen.
+    /// An option of a choice.
     pub struct TitledOption {
         required {
-            /// What it is for programs.
+            /// The value that is sent.
             value: String = "const",
-            /// What it is for people.
+            /// The display name.
             title: String = "title",
         }
     }

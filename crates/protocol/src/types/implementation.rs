@@ -1,7 +1,7 @@
-//! Who is speaking.
+//! Name and version of a client or a server.
 
 record! {
-    /// A client or a server, as it describes itself. Nothing of it is verified.
+    /// How a client or a server describes itself. None of it is verified.
     ///
     /// ```
     /// use belay_protocol::types::Implementation;
@@ -10,37 +10,38 @@ record! {
     /// ```
     pub struct Implementation {
         required {
-            /// Its name, for programs.
+            /// The programmatic name.
             name: String = "name",
-            /// Its version.
+            /// The version.
             version: String = "version",
         }
         optional {
-            /// Its name, for people.
+            /// The display name.
             title: String = "title",
-            /// What it does.
+            /// The description.
             description: String = "description",
-            /// Where to read more.
+            /// A URL with more information.
             website_url: String = "websiteUrl",
-            /// What it looks like.
+            /// Icons for display.
             icons: Vec<Icon> = "icons",
         }
     }
 }
 
 record! {
-    /// A picture of something. Whoever shows it checks the scheme of `src` first.
+    /// An icon. A client that displays it must check the scheme of `src` first.
     pub struct Icon {
         required {
             /// An `https:` or `data:` URI.
             src: String = "src",
         }
         optional {
-            /// Its type, where the server's own answer is missing or too general.
+            /// The MIME type, for when the one that the server of the icon sends is missing or too
+            /// general.
             mime_type: String = "mimeType",
             /// Its sizes, such as `48x48`, or `any`.
             sizes: Vec<String> = "sizes",
-            /// The background it is drawn for: `light` or `dark`.
+            /// The theme that it is drawn for: `light` or `dark`.
             theme: String = "theme",
         }
     }

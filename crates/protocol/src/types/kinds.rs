@@ -1,4 +1,4 @@
-//! Records that say by their `type` which of several they are.
+//! Enums of records that are told apart by their `type`.
 //!
 //! ```text
 //! kinds! {
@@ -10,7 +10,7 @@
 //! }
 //! ```
 //!
-//! One of a kind that we do not know is kept as it came.
+//! An unknown `type` is kept as it came.
 
 use serde::de::{Deserialize, Error};
 use serde::ser::{SerializeMap, Serializer};
@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::record::Record;
 
-/// The record behind its `type`.
+/// Decodes a record from a map, without its `type`.
 pub(crate) fn of_kind<T: for<'a> Deserialize<'a>, E: Error>(
     mut map: Map<String, Value>,
 ) -> Result<T, E> {
@@ -26,7 +26,7 @@ pub(crate) fn of_kind<T: for<'a> Deserialize<'a>, E: Error>(
     T::deserialize(Value::Object(map)).map_err(E::custom)
 }
 
-/// The fields of `content` after a `type`.
+/// Encodes `content` with a `type` in front of its fields.
 pub(crate) fn tagged<S: Serializer>(
     serializer: S,
     kind: &str,
@@ -68,7 +68,8 @@ macro_rules! kinds {
                         f.write_str("an object")
                     }
 
-                    /// If its `type` comes first, as it mostly does, nothing is kept aside.
+                    /// Mostly `type` comes first, and then the other members are read without
+                    /// buffering.
                     fn visit_map<A: serde::de::MapAccess<'de>>(
                         self,
                         mut access: A,

@@ -1,10 +1,10 @@
-//! `notifications/message`: log lines for the other side.
+//! `notifications/message`: log messages from the server.
 
 use serde::{Deserialize, Serialize};
 
 use super::Notification;
 
-/// How much a log message matters; ordered, so `>=` reads as "at least".
+/// The severity of a log message. Levels are ordered, so `>=` means "at least".
 ///
 /// ```
 /// use belay_protocol::types::LoggingLevel;
@@ -13,21 +13,21 @@ use super::Notification;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoggingLevel {
-    /// For whoever debugs.
+    /// Details for debugging.
     Debug,
-    /// The usual course of things.
+    /// Normal events.
     Info,
-    /// Usual, but worth noting.
+    /// Normal but significant events.
     Notice,
-    /// Something may go wrong.
+    /// A possible problem.
     Warning,
-    /// Something went wrong.
+    /// An error.
     Error,
-    /// A part of the system is gone.
+    /// A component has failed.
     Critical,
-    /// Somebody has to act at once.
+    /// Action is needed at once.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 
@@ -42,13 +42,13 @@ record! {
     /// ```
     pub struct LoggingMessageParams {
         required {
-            /// How much it matters.
+            /// The severity.
             level: LoggingLevel = "level",
-            /// What there is to say: a text, or anything else.
+            /// The message: a text, or any other JSON value.
             data: serde_json::Value = "data",
         }
         optional {
-            /// Who says it.
+            /// The name of the logger.
             logger: String = "logger",
         }
     }

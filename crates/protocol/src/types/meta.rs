@@ -1,4 +1,4 @@
-//! `_meta`: what travels beside the parameters.
+//! `_meta`: metadata that travels with parameters and results.
 
 use std::fmt;
 
@@ -12,19 +12,19 @@ pub mod meta_key {
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// The protocol version of a modern request.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// Who sends a modern request.
+    /// The name and version of the sender of a modern request.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// What the sender of a modern request can do.
+    /// The capabilities of the sender of a modern request.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// Who answered a modern request.
+    /// The name and version of the server that answered a modern request.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// From which level on a modern request wants log messages.
+    /// The lowest level of log messages that a modern request asks for.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// The listen request that a notification belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// W3C trace context: which span this belongs to.
+    /// W3C trace context: the trace and the parent span.
     pub const TRACEPARENT: &str = "traceparent";
-    /// W3C trace context: what the tracing systems on the way know of it.
+    /// W3C trace context: vendor-specific state of the tracing systems.
     pub const TRACESTATE: &str = "tracestate";
     /// W3C baggage.
     pub const BAGGAGE: &str = "baggage";
@@ -60,17 +60,17 @@ impl Meta {
         Ok(())
     }
 
-    /// Whether there is nothing in it.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes the value at `key` out.
+    /// Removes the value at `key` and returns it.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         self.0.shift_remove(key)
     }
 
-    /// The keys and values.
+    /// All keys and values.
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
     }
@@ -86,8 +86,8 @@ impl<'de> Deserialize<'de> for Meta {
     }
 }
 
-/// Reads an object and refuses a key that stands in it twice, where `serde_json` would silently
-/// keep the last one.
+/// Reads an object and refuses a duplicate key, where `serde_json` would silently keep the last
+/// value.
 pub(crate) struct UniqueKeys;
 
 impl<'de> Visitor<'de> for UniqueKeys {
@@ -107,8 +107,8 @@ impl<'de> Visitor<'de> for UniqueKeys {
     }
 }
 
-/// Whether this can be the identifier of an extension: a name with a prefix, as in
-/// `com.example/receipts` (2026-07-28, basic/versioning).
+/// Whether this is a valid extension identifier: a name with a prefix, as in `com.example/receipts`
+/// (2026-07-28, basic/versioning).
 ///
 /// ```
 /// use belay_protocol::types::is_extension_identifier;

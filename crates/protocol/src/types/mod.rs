@@ -1,8 +1,8 @@
-//! What messages say: one subject a file, spelled as the modern revision (2026-07-28) spells it.
+//! The types of messages, one subject per file, named as in the modern revision (2026-07-28).
 //!
-//! [`legacy`] and [`modern`] hold what only one era's wire has. Every record keeps its `_meta` and
-//! the fields it does not know, so that what is decoded and written back is still all there; and
-//! an error names the field that is wrong.
+//! [`legacy`] and [`modern`] hold what only one era has. Every record keeps its `_meta` and its
+//! unknown fields, so that decoding and encoding loses nothing. A decoding error names the invalid
+//! field.
 //!
 //! ```
 //! use belay_protocol::types::Tool;
@@ -97,7 +97,7 @@ pub use version::{Era, ProtocolVersion, UnknownVersion};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A request as a type: its name on the wire, what it takes and what it gives.
+/// A request as a type: its method name, its parameters and its result.
 ///
 /// ```
 /// use belay_protocol::types::{CallTool, Request};
@@ -106,13 +106,13 @@ use serde::de::DeserializeOwned;
 pub trait Request {
     /// The method's name.
     const METHOD: &'static str;
-    /// What it takes.
+    /// The parameters.
     type Params: Serialize + DeserializeOwned;
-    /// What it gives.
+    /// The result.
     type Result: Serialize + DeserializeOwned;
 }
 
-/// A notification as a type: its name on the wire and what it carries.
+/// A notification as a type: its method name and its parameters.
 ///
 /// ```
 /// use belay_protocol::types::{CancelledParams, Notification};
@@ -123,5 +123,5 @@ pub trait Notification: Serialize + DeserializeOwned {
     const METHOD: &'static str;
 }
 
-/// Fields a record does not know, kept so that they survive a round trip.
+/// Unknown fields of a record, kept so that they survive a round trip.
 pub type Extra = serde_json::Map<String, serde_json::Value>;

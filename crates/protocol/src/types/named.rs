@@ -1,4 +1,4 @@
-//! Things by name, in an order that somebody chose.
+//! A map that keeps the order of its entries.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// Things by name, in the order in which they were put in or came: the fields of a form, the
-/// questions of a round.
+/// A map from names to values that keeps the order of insertion, for example the fields of a form
+/// or the input requests of a round trip.
 ///
 /// ```
 /// use belay_protocol::types::Named;
@@ -22,12 +22,12 @@ use serde::ser::{Serialize, Serializer};
 pub struct Named<T>(Vec<(String, T)>);
 
 impl<T> Named<T> {
-    /// Nothing yet.
+    /// Creates an empty map.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Puts one in, at the end, or in the place of the one of the same name, which is given back.
+    /// Inserts at the end, or replaces the value of the same name and returns the old one.
     pub fn insert(&mut self, name: impl Into<String>, value: T) -> Option<T> {
         let name = name.into();
         match self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -39,28 +39,28 @@ impl<T> Named<T> {
         }
     }
 
-    /// All of them, to be changed.
+    /// All values, mutably.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut().map(|(_, value)| value)
     }
 
-    /// The one of this name.
+    /// The value of this name.
     pub fn get(&self, name: &str) -> Option<&T> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value)
     }
 
-    /// All of them, in order.
+    /// All names and values, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &T)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Lists come in pages, and may be kept for a while.
+//! Pagination and caching of lists.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -6,14 +6,14 @@ record! {
     /// Parameters of a list request.
     pub struct PaginatedParams {
         optional {
-            /// Where the last page ended.
+            /// The cursor at which the page begins; none for the first page.
             cursor: String = "cursor",
         }
     }
 }
 
 impl PaginatedParams {
-    /// The page that begins here.
+    /// Asks for the page at this cursor.
     pub fn at(cursor: impl Into<String>) -> Self {
         Self {
             cursor: Some(cursor.into()),
@@ -22,8 +22,8 @@ impl PaginatedParams {
     }
 }
 
-/// A span of milliseconds. What is negative or no whole number is read as the specification asks:
-/// as none, or as the whole number below.
+/// A duration in milliseconds. As the specification asks, a negative number is read as zero and a
+/// fraction is rounded down.
 ///
 /// ```
 /// use belay_protocol::types::Millis;
@@ -49,11 +49,11 @@ impl From<u64> for Millis {
 }
 
 words! {
-    /// Who may share a result that is kept.
+    /// Who may share a cached result.
     pub enum CacheScope {
-        /// Anybody: it is the same for all.
+        /// Any client: the result is the same for all.
         Public = "public",
-        /// Nobody: it belongs to whoever asked.
+        /// Only the client that asked.
         Private = "private",
     }
 }

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::Notification;
 use crate::jsonrpc::RequestId;
 
-/// What a request calls its progress: a string or an integer, like an id.
+/// The token under which progress of a request is reported: a string or an integer, like a request
+/// id.
 ///
-/// Belay uses the id of the request itself: it is unique for as long as the request lives.
+/// Belay uses the id of the request itself, which is unique while the request lives.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProgressToken(pub RequestId);
@@ -27,7 +28,7 @@ impl From<&str> for ProgressToken {
 }
 
 record! {
-    /// How far a request has come.
+    /// The progress of a request.
     ///
     /// ```
     /// use belay_protocol::types::ProgressParams;
@@ -38,15 +39,15 @@ record! {
     /// ```
     pub struct ProgressParams {
         required {
-            /// Which request, by the token it came with.
+            /// The progress token that the request came with.
             token: ProgressToken = "progressToken",
-            /// How far; it must grow from one notification to the next.
+            /// The progress so far. It must grow from one notification to the next.
             progress: Amount = "progress",
         }
         optional {
-            /// How far it goes, if that is known.
+            /// The progress at the end, if that is known.
             total: Amount = "total",
-            /// What is being done, for a person.
+            /// What is being done, for the user.
             message: String = "message",
         }
     }
@@ -56,7 +57,7 @@ impl Notification for ProgressParams {
     const METHOD: &'static str = "notifications/progress";
 }
 
-/// A number of steps, or of anything; written without a fraction if it has none.
+/// A number of steps, bytes or other units. A whole number is written without a fraction.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Deserialize)]
 #[serde(transparent)]
 pub struct Amount(pub f64);
@@ -75,7 +76,7 @@ impl fmt::Display for Amount {
 
 impl Serialize for Amount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Up to 2^53 every integer has a float of its own.
+        // Up to 2^53 every integer is exact as a float.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         match self.0 {
             whole if whole.fract() == 0.0 && whole.abs() <= EXACT => {

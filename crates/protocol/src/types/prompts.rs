@@ -8,7 +8,7 @@ use super::{
 };
 
 record! {
-    /// Words for a model, which a person chooses and fills in.
+    /// A template of messages for a model, which the user chooses and fills in.
     ///
     /// ```
     /// use belay_protocol::types::{Prompt, PromptArgument};
@@ -19,35 +19,35 @@ record! {
     /// ```
     pub struct Prompt {
         required {
-            /// What it is called by.
+            /// The programmatic name.
             name: String = "name",
         }
         optional {
-            /// What it is called for people.
+            /// The display name.
             title: String = "title",
-            /// What it is for.
+            /// The description.
             description: String = "description",
-            /// What can be filled in.
+            /// The arguments that the user can fill in.
             arguments: Vec<PromptArgument> = "arguments",
-            /// What it looks like.
+            /// Icons for display.
             icons: Vec<Icon> = "icons",
         }
     }
 }
 
 record! {
-    /// Something that can be filled in.
+    /// An argument of a prompt.
     pub struct PromptArgument {
         required {
-            /// What it is called by.
+            /// The programmatic name.
             name: String = "name",
         }
         optional {
-            /// What it is called for people.
+            /// The display name.
             title: String = "title",
-            /// What it means.
+            /// The description.
             description: String = "description",
-            /// Whether it must be given.
+            /// Whether the argument must be given.
             required: bool = "required",
         }
     }
@@ -63,45 +63,45 @@ record! {
         optional {
             /// What kind of result it is; absent on the legacy wire.
             result_type: ResultType = "resultType",
-            /// Where the next page begins, if there is one.
+            /// The cursor of the next page, if there is one.
             next_cursor: String = "nextCursor",
-            /// For how many milliseconds it may be kept; modern only.
+            /// For how many milliseconds the result may be cached; modern only.
             ttl_ms: Millis = "ttlMs",
-            /// Who may share it; modern only.
+            /// Who may share the cached result; modern only.
             cache_scope: CacheScope = "cacheScope",
         }
     }
 }
 
 record! {
-    /// Which prompt, and what is filled in.
+    /// The parameters of `prompts/get`: which prompt, and its arguments.
     pub struct GetPromptParams {
         required {
             /// The prompt's name.
             name: String = "name",
         }
         optional {
-            /// What is filled in.
+            /// The values of the arguments.
             arguments: BTreeMap<String, String> = "arguments",
-            /// Answers to what the server asked for in the round before; modern only.
+            /// Answers to the questions of the previous round; modern only.
             input_responses: Extra = "inputResponses",
-            /// What the server wants back with those answers; modern only.
+            /// The state that the server wants back with those answers; modern only.
             request_state: String = "requestState",
         }
     }
 }
 
 record! {
-    /// A prompt, filled in.
+    /// A prompt with its arguments filled in.
     pub struct GetPromptResult {
         required {
-            /// What to tell the model.
+            /// The messages for the model.
             messages: Vec<PromptMessage> = "messages",
         }
         optional {
             /// What kind of result it is; absent on the legacy wire.
             result_type: ResultType = "resultType",
-            /// What it is for.
+            /// The description.
             description: String = "description",
         }
     }
@@ -117,21 +117,21 @@ record! {
     /// ```
     pub struct PromptMessage {
         required {
-            /// Who says it.
+            /// Who speaks.
             role: Role = "role",
-            /// What is said.
+            /// The content of the message.
             content: ContentBlock = "content",
         }
     }
 }
 
 impl PromptMessage {
-    /// What the person says.
+    /// A message of the user.
     pub fn user(content: impl Into<ContentBlock>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// What the model says.
+    /// A message of the model.
     pub fn assistant(content: impl Into<ContentBlock>) -> Self {
         Self::new(Role::Assistant, content)
     }
@@ -158,7 +158,7 @@ impl Request for GetPrompt {
 }
 
 record! {
-    /// The list of prompts is not what it was.
+    /// The list of prompts has changed.
     pub struct PromptListChangedParams {
     }
 }

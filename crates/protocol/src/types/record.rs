@@ -1,7 +1,7 @@
-//! Structs that keep what they do not know and name what is wrong.
+//! Structs that keep unknown fields, and whose decoding errors name the invalid field.
 //!
-//! serde's derive does neither at once: `flatten` keeps unknown fields, but an error in a nested
-//! value then says "invalid type" without saying where. `record!` writes the two impls by hand:
+//! serde's derive cannot do both: `flatten` keeps unknown fields, but an error in a nested value
+//! then says "invalid type" without saying where. `record!` writes the two impls by hand:
 //!
 //! ```text
 //! record! {
@@ -27,8 +27,9 @@
 //! }
 //! ```
 //!
-//! Every record has `meta` and `extra` besides, is `Default` only if it says so itself, and is
-//! built with `Thing::new(required…)` and what else it is to have: `.size(7_u64)`.
+//! Every record also has `meta` and `extra`. It implements `Default` only where that is written by
+//! hand. It is built with `Thing::new(required…)`, and with a setter for each other field:
+//! `.size(7_u64)`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -38,19 +39,19 @@ use serde::de;
 use serde::ser::SerializeMap;
 use serde_json::{Map, Value};
 
-/// What `record!` writes.
+/// The trait that `record!` implements.
 pub(crate) trait Record: Sized {
     /// Writes its members.
     fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
 
-    /// Reads its members, of which `tag` was read before, and must not come again.
+    /// Reads its members. `tag` was read before and must not appear again.
     fn read<'de, A: de::MapAccess<'de>>(
         access: A,
         tag: Option<&'static str>,
     ) -> Result<Self, A::Error>;
 }
 
-/// Reads a record that is an object of its own.
+/// Visits an object that is a record as a whole.
 pub(crate) struct Whole<T>(PhantomData<T>);
 
 impl<T> Whole<T> {
@@ -71,7 +72,7 @@ impl<'de, T: Record> de::Visitor<'de> for Whole<T> {
     }
 }
 
-/// A string that is not copied where that can be avoided.
+/// A string that is borrowed where possible.
 pub(crate) struct Key<'de>(pub(crate) Cow<'de, str>);
 
 impl<'de> de::Deserialize<'de> for Key<'de> {
@@ -102,7 +103,7 @@ impl<'de> de::Deserialize<'de> for Key<'de> {
     }
 }
 
-/// Keeps a member that the record does not know.
+/// Keeps an unknown member.
 pub(crate) fn unknown<'de, A: de::MapAccess<'de>>(
     access: &mut A,
     key: Cow<'de, str>,
@@ -129,7 +130,7 @@ pub(crate) fn insert_unique<E: de::Error>(
     }
 }
 
-/// All members of an object whose first one was read before.
+/// All members of an object whose first member was read before.
 pub(crate) fn rest<'de, A: de::MapAccess<'de>>(
     mut access: A,
     (key, value): (Cow<'de, str>, Value),
@@ -142,7 +143,7 @@ pub(crate) fn rest<'de, A: de::MapAccess<'de>>(
     Ok(map)
 }
 
-/// Takes a field's value out of the map, once, and names it in the error.
+/// Reads the value of a field. A duplicate is an error, and errors name the field.
 pub(crate) fn field<'de, A, T>(
     access: &mut A,
     name: &'static str,
@@ -200,14 +201,14 @@ macro_rules! record {
             $($($(#[$optional_doc])* pub $optional: Option<$optional_type>,)*)?
             $($($(#[$default_doc])* pub $default: $default_type,)*)?
             $($($(#[$anything_doc])* pub $anything: Option<serde_json::Value>,)*)?
-            /// What travels beside it.
+            /// The `_meta` of the message.
             pub meta: Option<$crate::types::Meta>,
             /// Fields that this version of Belay does not know.
             pub extra: $crate::types::Extra,
         }
 
         impl $name {
-            /// One with what must be there, and nothing else.
+            /// Creates a record with the required fields only.
             #[allow(clippy::new_without_default, reason = "a `Default` is said, not implied")]
             pub fn new($($($required: impl Into<$required_type>),*)?) -> Self {
                 Self {

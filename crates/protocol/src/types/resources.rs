@@ -6,7 +6,7 @@ use super::{
 };
 
 record! {
-    /// Something that can be read.
+    /// Data that a client can read.
     ///
     /// ```
     /// use belay_protocol::types::Resource;
@@ -16,47 +16,47 @@ record! {
     /// ```
     pub struct Resource {
         required {
-            /// Where it is.
+            /// The URI.
             uri: String = "uri",
-            /// Its name, for programs.
+            /// The programmatic name.
             name: String = "name",
         }
         optional {
-            /// Its name, for people.
+            /// The display name.
             title: String = "title",
-            /// What is in it, for the model.
+            /// The description, for the model.
             description: String = "description",
-            /// Its type.
+            /// The MIME type.
             mime_type: String = "mimeType",
-            /// For whom, and how much it matters.
+            /// Hints about audience, priority and last change.
             annotations: Annotations = "annotations",
-            /// How many bytes it has.
+            /// The size in bytes.
             size: u64 = "size",
-            /// What it looks like.
+            /// Icons for display.
             icons: Vec<Icon> = "icons",
         }
     }
 }
 
 record! {
-    /// Many things that can be read, by one pattern.
+    /// A family of resources whose URIs match one template.
     pub struct ResourceTemplate {
         required {
-            /// The pattern of their URIs, after RFC 6570: `file:///{path}`.
+            /// The URI template, after RFC 6570: `file:///{path}`.
             uri_template: String = "uriTemplate",
-            /// Its name, for programs.
+            /// The programmatic name.
             name: String = "name",
         }
         optional {
-            /// Its name, for people.
+            /// The display name.
             title: String = "title",
-            /// What is in them, for the model.
+            /// The description, for the model.
             description: String = "description",
-            /// Their type, if all have the same.
+            /// The MIME type, if all of them have the same.
             mime_type: String = "mimeType",
-            /// For whom, and how much they matter.
+            /// Hints about audience, priority and last change.
             annotations: Annotations = "annotations",
-            /// What they look like.
+            /// Icons for display.
             icons: Vec<Icon> = "icons",
         }
     }
@@ -72,75 +72,75 @@ record! {
         optional {
             /// What kind of result it is; absent on the legacy wire.
             result_type: ResultType = "resultType",
-            /// Where the next page begins, if there is one.
+            /// The cursor of the next page, if there is one.
             next_cursor: String = "nextCursor",
-            /// For how many milliseconds it may be kept; modern only.
+            /// For how many milliseconds the result may be cached; modern only.
             ttl_ms: Millis = "ttlMs",
-            /// Who may share it; modern only.
+            /// Who may share the cached result; modern only.
             cache_scope: CacheScope = "cacheScope",
         }
     }
 }
 
 record! {
-    /// One page of templates.
+    /// One page of resource templates.
     pub struct ListResourceTemplatesResult {
         required {
-            /// The templates.
+            /// The resource templates.
             resource_templates: Vec<ResourceTemplate> = "resourceTemplates",
         }
         optional {
             /// What kind of result it is; absent on the legacy wire.
             result_type: ResultType = "resultType",
-            /// Where the next page begins, if there is one.
+            /// The cursor of the next page, if there is one.
             next_cursor: String = "nextCursor",
-            /// For how many milliseconds it may be kept; modern only.
+            /// For how many milliseconds the result may be cached; modern only.
             ttl_ms: Millis = "ttlMs",
-            /// Who may share it; modern only.
+            /// Who may share the cached result; modern only.
             cache_scope: CacheScope = "cacheScope",
         }
     }
 }
 
 record! {
-    /// Which resource to read.
+    /// The parameters of `resources/read`.
     pub struct ReadResourceParams {
         required {
-            /// Where it is.
+            /// The URI.
             uri: String = "uri",
         }
         optional {
-            /// Answers to what the server asked for in the round before; modern only.
+            /// Answers to the questions of the previous round; modern only.
             input_responses: Extra = "inputResponses",
-            /// What the server wants back with those answers; modern only.
+            /// The state that the server wants back with those answers; modern only.
             request_state: String = "requestState",
         }
     }
 }
 
 record! {
-    /// What a resource holds. A folder may hold several things.
+    /// The contents of a resource. A folder may have several.
     pub struct ReadResourceResult {
         required {
-            /// What it holds.
+            /// The contents.
             contents: Vec<ResourceContents> = "contents",
         }
         optional {
             /// What kind of result it is; absent on the legacy wire.
             result_type: ResultType = "resultType",
-            /// For how many milliseconds it may be kept; modern only.
+            /// For how many milliseconds the result may be cached; modern only.
             ttl_ms: Millis = "ttlMs",
-            /// Who may share it; modern only.
+            /// Who may share the cached result; modern only.
             cache_scope: CacheScope = "cacheScope",
         }
     }
 }
 
 record! {
-    /// With the error that says that there is no such resource.
+    /// The data of the error "resource not found".
     pub struct ResourceNotFoundData {
         required {
-            /// Where it was looked for.
+            /// The URI that was requested.
             uri: String = "uri",
         }
     }
@@ -177,7 +177,7 @@ impl Request for ReadResource {
 }
 
 record! {
-    /// The list of resources is not what it was.
+    /// The list of resources has changed.
     pub struct ResourceListChangedParams {
     }
 }
@@ -187,10 +187,10 @@ impl Notification for ResourceListChangedParams {
 }
 
 record! {
-    /// A resource is not what it was.
+    /// A resource has changed.
     pub struct ResourceUpdatedParams {
         required {
-            /// Where it is; perhaps a part of what was asked for.
+            /// The URI; it may be a part of the resource that was subscribed to.
             uri: String = "uri",
         }
     }

@@ -1,18 +1,18 @@
 //! What all results have in common.
 
 words! {
-    /// What kind of result it is: the last word, or a question. Legacy results say nothing, which
-    /// means [`ResultType::Complete`].
+    /// The type of a result: final, or asking for input. Legacy results have none, which means
+    /// [`ResultType::Complete`].
     pub enum ResultType {
-        /// The request is done.
+        /// The request is complete.
         Complete = "complete",
-        /// The request goes on once the client has supplied something.
+        /// The request continues once the client has supplied some input.
         InputRequired = "input_required",
     }
 }
 
 record! {
-    /// A result that says nothing but "done".
+    /// A result without any fields of its own.
     ///
     /// ```
     /// use belay_protocol::types::EmptyResult;

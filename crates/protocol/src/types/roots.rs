@@ -1,15 +1,15 @@
-//! `roots/list`: the folders that matter to the client.
+//! `roots/list`: the folders that the client offers to the server.
 
 use super::Request;
 
 record! {
-    /// Nothing.
+    /// The parameters, which have no fields.
     pub struct ListRootsParams {
     }
 }
 
 record! {
-    /// The folders that matter.
+    /// The folders that the client offers.
     pub struct ListRootsResult {
         required {
             /// The folders.
@@ -28,17 +28,17 @@ record! {
     /// ```
     pub struct Root {
         required {
-            /// Where it is: a `file:` URI.
+            /// The location: a `file:` URI.
             uri: String = "uri",
         }
         optional {
-            /// Its name, for people.
+            /// The display name.
             name: String = "name",
         }
     }
 }
 
-/// `roots/list`: a request in the legacy era, a question of a round in the modern one.
+/// `roots/list`: a request in the legacy era, an input request in the modern era.
 #[derive(Clone, Copy, Debug)]
 pub enum ListRoots {}
 

@@ -1,4 +1,4 @@
-//! `sampling/createMessage`: the client's language model, on behalf of the server.
+//! `sampling/createMessage`: the server uses the client's language model.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{AudioContent, ContentBlock, Extra, ImageContent, Request, Role, TextContent, Tool};
 
 record! {
-    /// What the model is asked.
+    /// The parameters of `sampling/createMessage`.
     ///
     /// ```
     /// use belay_protocol::types::{CreateMessageParams, SamplingMessage};
@@ -17,33 +17,34 @@ record! {
         required {
             /// The conversation so far.
             messages: Vec<SamplingMessage> = "messages",
-            /// How long the answer may be.
+            /// The maximum length of the answer in tokens.
             max_tokens: u64 = "maxTokens",
         }
         optional {
-            /// Which model would be good.
+            /// Preferences for the choice of a model.
             model_preferences: ModelPreferences = "modelPreferences",
-            /// What the model is told first. The client may change it.
+            /// The system prompt. The client may change it.
             system_prompt: String = "systemPrompt",
-            /// What else the model should see. Not to be used in new programs.
+            /// What other context the model should see. Deprecated.
             include_context: IncludeContext = "includeContext",
-            /// From predictable to wild.
+            /// The sampling temperature.
             temperature: f64 = "temperature",
-            /// Where the model stops.
+            /// Sequences at which the model stops.
             stop_sequences: Vec<String> = "stopSequences",
-            /// For the model's provider.
+            /// Metadata for the model's provider.
             metadata: Extra = "metadata",
-            /// What the model may use. Only for clients that have `sampling.tools`.
+            /// The tools that the model may use. Only for clients with the `sampling.tools`
+            /// capability.
             tools: Vec<Tool> = "tools",
-            /// Whether it must.
+            /// Whether the model must use tools.
             tool_choice: ToolChoice = "toolChoice",
         }
     }
 }
 
 impl CreateMessageParams {
-    /// Whether tools are used in good order: each use has its result in the next message, and a message
-    /// with results has nothing else. What is wrong is told.
+    /// Checks the order of tool uses: each use has its result in the next message, and a message
+    /// with results has no other content. The error says what is wrong.
     ///
     /// ```
     /// use belay_protocol::types::{CreateMessageParams, SamplingMessage, SamplingBlock, ToolUseContent};
@@ -90,41 +91,41 @@ impl CreateMessageParams {
 }
 
 record! {
-    /// One message of a conversation with a model.
+    /// One message of the dialogue with a model.
     pub struct SamplingMessage {
         required {
-            /// Who says it.
+            /// Who speaks.
             role: Role = "role",
-            /// What is said.
+            /// The content of the message.
             content: SamplingContent = "content",
         }
     }
 }
 
 impl SamplingMessage {
-    /// What the person says.
+    /// A message of the user.
     pub fn user(content: impl Into<SamplingContent>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// What the model says.
+    /// A message of the model.
     pub fn assistant(content: impl Into<SamplingContent>) -> Self {
         Self::new(Role::Assistant, content)
     }
 }
 
-/// One piece of content, or several.
+/// One block of content, or several.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SamplingContent {
-    /// Several.
+    /// Several blocks.
     Many(Vec<SamplingBlock>),
-    /// One.
+    /// One block.
     One(Box<SamplingBlock>),
 }
 
 impl SamplingContent {
-    /// The pieces.
+    /// The blocks.
     pub fn blocks(&self) -> &[SamplingBlock] {
         match self {
             Self::Many(blocks) => blocks,
@@ -132,7 +133,7 @@ impl SamplingContent {
         }
     }
 
-    /// The first text in it.
+    /// The first text among the blocks.
     pub fn as_text(&self) -> Option<&str> {
         self.blocks().iter().find_map(|block| match block {
             SamplingBlock::Text(content) => Some(content.text.as_str()),
@@ -166,17 +167,17 @@ impl From<Vec<SamplingBlock>> for SamplingContent {
 }
 
 kinds! {
-    /// A piece of a conversation with a model.
+    /// A block of content in a dialogue with a model.
     pub enum SamplingBlock {
-        /// Text.
+        /// A text.
         Text(TextContent) = "text",
-        /// A picture.
+        /// An image.
         Image(ImageContent) = "image",
-        /// A sound.
+        /// Audio.
         Audio(AudioContent) = "audio",
         /// The model wants to use a tool.
         ToolUse(ToolUseContent) = "tool_use",
-        /// What the tool gave.
+        /// The result of a tool use.
         ToolResult(ToolResultContent) = "tool_result",
     }
 }
@@ -185,23 +186,23 @@ record! {
     /// The model wants to use a tool.
     pub struct ToolUseContent {
         required {
-            /// What this use is called.
+            /// The id of this tool use.
             id: String = "id",
-            /// Which tool.
+            /// The name of the tool.
             name: String = "name",
-            /// With what.
+            /// The arguments.
             input: Map<String, Value> = "input",
         }
     }
 }
 
 record! {
-    /// What a tool gave. A message has only these, or none.
+    /// The result of a tool use. A message has only such blocks, or none.
     pub struct ToolResultContent {
         required {
-            /// Which use it belongs to.
+            /// The id of the tool use.
             tool_use_id: String = "toolUseId",
-            /// For the model.
+            /// The result, for the model.
             content: Vec<ContentBlock> = "content",
         }
         optional {
@@ -209,17 +210,17 @@ record! {
             is_error: bool = "isError",
         }
         anything {
-            /// For programs.
+            /// The result, for programs.
             structured_content = "structuredContent",
         }
     }
 }
 
 record! {
-    /// Which model would be good. The client decides.
+    /// Preferences for the choice of a model. The client decides.
     pub struct ModelPreferences {
         optional {
-            /// Parts of names, the best first.
+            /// Hints at model names, best first.
             hints: Vec<ModelHint> = "hints",
             /// How much a low price matters, from 0 to 1.
             cost_priority: f64 = "costPriority",
@@ -232,23 +233,23 @@ record! {
 }
 
 record! {
-    /// A hint at a model.
+    /// A hint at a model name.
     pub struct ModelHint {
         optional {
-            /// A part of its name.
+            /// A part of the name.
             name: String = "name",
         }
     }
 }
 
 words! {
-    /// What else a model should see.
+    /// Which context the model should see in addition.
     pub enum IncludeContext {
-        /// Nothing.
+        /// No other context.
         None = "none",
-        /// What came from this server.
+        /// Context from this server.
         ThisServer = "thisServer",
-        /// What came from all servers.
+        /// Context from all servers.
         AllServers = "allServers",
     }
 }
@@ -257,7 +258,7 @@ record! {
     /// Whether a model must use tools.
     pub struct ToolChoice {
         optional {
-            /// Whether it must.
+            /// The mode.
             mode: ToolChoiceMode = "mode",
         }
     }
@@ -266,28 +267,28 @@ record! {
 words! {
     /// Whether a model must use tools.
     pub enum ToolChoiceMode {
-        /// As it likes.
+        /// The model decides.
         Auto = "auto",
-        /// At least one.
+        /// The model must use at least one tool.
         Required = "required",
-        /// None.
+        /// The model must not use tools.
         None = "none",
     }
 }
 
 record! {
-    /// What the model said.
+    /// The model's answer.
     pub struct CreateMessageResult {
         required {
-            /// Who says it: the model.
+            /// Who speaks: the model.
             role: Role = "role",
-            /// What it says.
+            /// The content of the answer.
             content: SamplingContent = "content",
-            /// Which model.
+            /// The name of the model.
             model: String = "model",
         }
         optional {
-            /// Why it stopped.
+            /// Why the model stopped.
             stop_reason: StopReason = "stopReason",
         }
     }
@@ -296,18 +297,18 @@ record! {
 words! {
     /// Why a model stopped.
     pub enum StopReason {
-        /// It was done.
+        /// The answer is complete.
         EndTurn = "endTurn",
-        /// It came to where it was to stop.
+        /// A stop sequence was reached.
         StopSequence = "stopSequence",
-        /// The answer is as long as it may be.
+        /// The maximum length was reached.
         MaxTokens = "maxTokens",
-        /// It wants to use a tool.
+        /// The model wants to use a tool.
         ToolUse = "toolUse",
     }
 }
 
-/// `sampling/createMessage`: a request in the legacy era, a question of a round in the modern one.
+/// `sampling/createMessage`: a request in the legacy era, an input request in the modern era.
 #[derive(Clone, Copy, Debug)]
 pub enum CreateMessage {}
 

@@ -8,7 +8,7 @@ use super::{
 };
 
 record! {
-    /// Something a server can do for a client.
+    /// A function that a server offers to clients and their models.
     ///
     /// ```
     /// use belay_protocol::types::Tool;
@@ -18,23 +18,23 @@ record! {
     /// ```
     pub struct Tool {
         required {
-            /// What it is called by.
+            /// The programmatic name.
             name: String = "name",
             /// The JSON Schema of its arguments; its root is of type `object`.
             input_schema: Extra = "inputSchema",
         }
         optional {
-            /// What it is called for people.
+            /// The display name.
             title: String = "title",
-            /// What it does, for the model.
+            /// The description, for the model.
             description: String = "description",
             /// The JSON Schema of its structured result.
             output_schema: Extra = "outputSchema",
-            /// How it behaves, as far as it says.
+            /// Hints about the behaviour of the tool.
             annotations: ToolAnnotations = "annotations",
-            /// What it looks like.
+            /// Icons for display.
             icons: Vec<Icon> = "icons",
-            /// How it is run; 2025-11-25 only.
+            /// How the tool is run; 2025-11-25 only.
             execution: ToolExecution = "execution",
         }
     }
@@ -44,25 +44,26 @@ record! {
     /// How a tool is run; 2025-11-25 only.
     pub struct ToolExecution {
         optional {
-            /// Whether it may, must or must not become a task.
+            /// Whether a call of the tool may, must or must not become a task.
             task_support: String = "taskSupport",
         }
     }
 }
 
 record! {
-    /// How a tool behaves. These are hints: a server may be wrong, or lie.
+    /// Hints about the behaviour of a tool. They are not guaranteed: a server may be wrong, or lie.
     pub struct ToolAnnotations {
         optional {
-            /// Its title for people; `Tool::title` goes before it.
+            /// The display name. `Tool::title` takes precedence.
             title: String = "title",
-            /// It changes nothing. Assumed false.
+            /// The tool changes nothing. The default is false.
             read_only_hint: bool = "readOnlyHint",
-            /// It may destroy something. Assumed true.
+            /// The tool may make destructive changes. The default is true.
             destructive_hint: bool = "destructiveHint",
-            /// Calling it again with the same arguments changes nothing more. Assumed false.
+            /// Calling the tool again with the same arguments has no further effect. The default is
+            /// false.
             idempotent_hint: bool = "idempotentHint",
-            /// It deals with the world outside. Assumed true.
+            /// The tool interacts with the outside world. The default is true.
             open_world_hint: bool = "openWorldHint",
         }
     }
@@ -78,18 +79,18 @@ record! {
         optional {
             /// What kind of result it is; absent on the legacy wire.
             result_type: ResultType = "resultType",
-            /// Where the next page begins, if there is one.
+            /// The cursor of the next page, if there is one.
             next_cursor: String = "nextCursor",
-            /// For how many milliseconds it may be kept; modern only.
+            /// For how many milliseconds the result may be cached; modern only.
             ttl_ms: Millis = "ttlMs",
-            /// Who may share it; modern only.
+            /// Who may share the cached result; modern only.
             cache_scope: CacheScope = "cacheScope",
         }
     }
 }
 
 record! {
-    /// Which tool to call, and with what.
+    /// The parameters of `tools/call`: which tool, and its arguments.
     pub struct CallToolParams {
         required {
             /// The tool's name.
@@ -98,16 +99,16 @@ record! {
         optional {
             /// Its arguments.
             arguments: Map<String, Value> = "arguments",
-            /// Answers to what the server asked for in the round before; modern only.
+            /// Answers to the questions of the previous round; modern only.
             input_responses: Extra = "inputResponses",
-            /// What the server wants back with those answers; modern only.
+            /// The state that the server wants back with those answers; modern only.
             request_state: String = "requestState",
         }
     }
 }
 
 record! {
-    /// What a tool gave.
+    /// The result of a tool.
     ///
     /// ```
     /// use belay_protocol::types::CallToolResult;
@@ -119,22 +120,22 @@ record! {
         optional {
             /// What kind of result it is; absent on the legacy wire.
             result_type: ResultType = "resultType",
-            /// Whether the tool failed. Such a result is still an answer: the model is to see it.
+            /// Whether the tool failed. A failure is still a result, so that the model can see it.
             is_error: bool = "isError",
         }
         default {
-            /// For people and models.
+            /// The result for users and models.
             content: Vec<ContentBlock> = "content",
         }
         anything {
-            /// For programs; fits the tool's output schema.
+            /// The result for programs, which matches the tool's output schema.
             structured_content = "structuredContent",
         }
     }
 }
 
 impl CallToolResult {
-    /// A result of one text.
+    /// A result with a single text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             content: vec![ContentBlock::text(text)],
@@ -142,7 +143,7 @@ impl CallToolResult {
         }
     }
 
-    /// A failure, told in one text.
+    /// A failure with a single text.
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             is_error: Some(true),
@@ -172,7 +173,7 @@ impl Request for CallTool {
 }
 
 record! {
-    /// The list of tools is not what it was.
+    /// The list of tools has changed.
     pub struct ToolListChangedParams {
     }
 }

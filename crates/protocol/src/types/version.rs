@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A revision of the specification that Belay speaks.
+/// A revision of the specification that Belay supports.
 ///
 /// ```
 /// use belay_protocol::types::{Era, ProtocolVersion};
@@ -28,21 +28,21 @@ pub enum ProtocolVersion {
     V2026_07_28,
 }
 
-/// How a conversation is opened and how its requests end.
+/// The era of a revision: how a connection is opened and how requests end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Era {
     /// 2024-11-05 to 2025-11-25: a handshake, then a session.
     Legacy,
-    /// 2026-07-28 and later: no handshake, every request speaks for itself.
+    /// 2026-07-28 and later: no handshake, every request carries its own metadata.
     Modern,
 }
 
 impl ProtocolVersion {
     /// The newest revision.
     pub const LATEST: Self = Self::V2026_07_28;
-    /// The newest revision that opens with a handshake.
+    /// The newest revision that has the `initialize` handshake.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
-    /// All of them, newest first.
+    /// All supported revisions, newest first.
     pub const ALL: [Self; 5] = [
         Self::V2026_07_28,
         Self::V2025_11_25,
@@ -51,7 +51,7 @@ impl ProtocolVersion {
         Self::V2024_11_05,
     ];
 
-    /// Which era it belongs to.
+    /// The era of this revision.
     pub fn era(self) -> Era {
         match self {
             Self::V2026_07_28 => Era::Modern,
@@ -59,29 +59,29 @@ impl ProtocolVersion {
         }
     }
 
-    /// Whether several messages may travel in one array.
+    /// Whether this revision has batches: several messages in one JSON array.
     pub fn has_batches(self) -> bool {
         self == Self::V2025_03_26
     }
 
-    /// Whether a server begins an event stream with an event that says nothing, so that the stream can
-    /// be resumed from its very beginning. Older clients take it for a broken message.
+    /// Whether a server begins an event stream with an empty event, so that the stream can be
+    /// resumed from its very beginning. Older clients take that event for a malformed message.
     pub fn greets_streams(self) -> bool {
         self == Self::V2025_11_25
     }
 
-    /// Whether a form says that it is one, and has choices with titles, lists and defaults.
+    /// Whether elicitation has a mode, and forms have option titles, multiple choice and defaults.
     pub fn has_elicitation_modes(self) -> bool {
         self >= Self::V2025_11_25
     }
 
-    /// Whether a page that a person is asked to visit has a name, and the client is told when they are
-    /// done there.
+    /// Whether an elicited page visit has an id, and the server notifies the client of its
+    /// completion.
     pub fn names_visits(self) -> bool {
         self == Self::V2025_11_25
     }
 
-    /// The date that names it on the wire.
+    /// The date that names the revision on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -93,7 +93,7 @@ impl ProtocolVersion {
     }
 }
 
-/// A revision that Belay does not speak.
+/// A revision that Belay does not support.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("unknown protocol version {0:?}")]
 pub struct UnknownVersion(pub String);

@@ -1,7 +1,7 @@
-//! Closed lists of words that turn out not to be closed.
+//! Enums of string constants that may grow.
 //!
-//! A later revision, or an extension, may say a word that we do not know. `words!` writes an enum
-//! that keeps it, so that nothing is lost and nothing fails for it:
+//! A later revision, or an extension, may use a value that this version does not know. `words!`
+//! writes an enum that keeps such a value, so that nothing is lost and decoding does not fail:
 //!
 //! ```text
 //! words! {
@@ -28,12 +28,12 @@ macro_rules! words {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)*
-            /// A word that this version of Belay does not know.
+            /// A value that this version of Belay does not know.
             Other(String),
         }
 
         impl $name {
-            /// As it stands on the wire.
+            /// The value on the wire.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $word,)*

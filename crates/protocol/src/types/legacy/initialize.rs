@@ -1,34 +1,34 @@
-//! The handshake.
+//! The `initialize` handshake.
 
 use crate::types::{ClientCapabilities, Implementation, Notification, Request, ServerCapabilities};
 
 record! {
-    /// How a client introduces itself.
+    /// The parameters of `initialize`: how a client introduces itself.
     pub struct InitializeParams {
         required {
-            /// The newest revision it speaks.
+            /// The newest revision that the client supports.
             protocol_version: String = "protocolVersion",
-            /// What it can do.
+            /// The capabilities of the client.
             capabilities: ClientCapabilities = "capabilities",
-            /// Who it is.
+            /// The name and version of the client.
             client_info: Implementation = "clientInfo",
         }
     }
 }
 
 record! {
-    /// How a server introduces itself.
+    /// The result of `initialize`: how a server introduces itself.
     pub struct InitializeResult {
         required {
-            /// The revision that both will speak.
+            /// The negotiated revision.
             protocol_version: String = "protocolVersion",
-            /// What it can do.
+            /// The capabilities of the server.
             capabilities: ServerCapabilities = "capabilities",
-            /// Who it is.
+            /// The name and version of the server.
             server_info: Implementation = "serverInfo",
         }
         optional {
-            /// How to make good use of it, for the model.
+            /// Instructions for the model on how to use the server.
             instructions: String = "instructions",
         }
     }
@@ -45,7 +45,7 @@ impl Request for Initialize {
 }
 
 record! {
-    /// The client has read the server's introduction and is ready.
+    /// The client has received the server's introduction and is ready.
     pub struct InitializedParams {
     }
 }

@@ -1,10 +1,10 @@
-//! `logging/setLevel`: from which level on a session wants log messages. A modern request says so
-//! itself.
+//! `logging/setLevel`: sets the lowest level of log messages for a session. A modern request names
+//! its level itself.
 
 use crate::types::{EmptyResult, LoggingLevel, Request};
 
 record! {
-    /// From which level on.
+    /// The parameters of `logging/setLevel`.
     pub struct SetLevelParams {
         required {
             /// The lowest level that is sent.

@@ -1,4 +1,4 @@
-//! What only the legacy wire has: the handshake, `ping`, and what a session remembers.
+//! Types that only the legacy era has: the handshake, `ping`, and settings of a session.
 
 mod initialize;
 mod level;

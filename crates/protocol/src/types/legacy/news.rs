@@ -1,9 +1,9 @@
-//! Notifications that only the legacy wire has.
+//! Notifications that only the legacy era has.
 
 use crate::types::{ElicitParams, Notification};
 
 record! {
-    /// The client's folders are not what they were.
+    /// The list of the client's folders has changed.
     pub struct RootsListChangedParams {
     }
 }
@@ -13,10 +13,10 @@ impl Notification for RootsListChangedParams {
 }
 
 record! {
-    /// The person has done what was to be done at a URL; 2025-11-25 only.
+    /// The user has completed an elicitation by URL; 2025-11-25 only.
     pub struct ElicitationCompleteParams {
         required {
-            /// Which elicitation it was.
+            /// The id of the elicitation.
             elicitation_id: String = "elicitationId",
         }
     }
@@ -27,7 +27,7 @@ impl Notification for ElicitationCompleteParams {
 }
 
 record! {
-    /// With `-32042`: the person has to visit these pages first; 2025-11-25 only.
+    /// The data of the error `-32042`: the user has to visit these pages first; 2025-11-25 only.
     pub struct UrlElicitationRequiredData {
         required {
             /// The pages.

@@ -1,14 +1,14 @@
-//! `ping`: is anybody there?
+//! `ping`: checks that the peer is alive.
 
 use crate::types::{EmptyResult, Request};
 
 record! {
-    /// Nothing.
+    /// The parameters, which have no fields.
     pub struct PingParams {
     }
 }
 
-/// `ping`. Either side may send it at any time; the engine answers by itself.
+/// `ping`. Either side may send it at any time. The engine answers it itself.
 #[derive(Clone, Copy, Debug)]
 pub enum Ping {}
 

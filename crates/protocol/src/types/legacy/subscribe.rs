@@ -4,16 +4,16 @@
 use crate::types::{EmptyResult, Request};
 
 record! {
-    /// Which resource.
+    /// The parameters of both methods.
     pub struct SubscribeParams {
         required {
-            /// Where it is.
+            /// The URI of the resource.
             uri: String = "uri",
         }
     }
 }
 
-/// `resources/subscribe`: tell me when it changes.
+/// `resources/subscribe`: asks for a notification when the resource changes.
 #[derive(Clone, Copy, Debug)]
 pub enum Subscribe {}
 
@@ -23,7 +23,7 @@ impl Request for Subscribe {
     type Result = EmptyResult;
 }
 
-/// `resources/unsubscribe`: that is enough.
+/// `resources/unsubscribe`: ends such a subscription.
 #[derive(Clone, Copy, Debug)]
 pub enum Unsubscribe {}
 

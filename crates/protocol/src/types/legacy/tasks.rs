@@ -1,55 +1,55 @@
-//! The tasks of 2025-11-25, which later became an extension. Belay reads them and never offers
+//! The tasks of 2025-11-25, which later became an extension. Belay can decode them but never offers
 //! them.
 
 use crate::types::{EmptyResult, Notification, PaginatedParams, Request};
 
-/// Under this key of `_meta` a message says which task it belongs to.
+/// The key in `_meta` that names the task a message belongs to.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 record! {
-    /// Something that goes on after its request was answered.
+    /// Work that goes on after its request was answered.
     pub struct Task {
         required {
-            /// What it is called by.
+            /// The id.
             task_id: String = "taskId",
-            /// How far it is.
+            /// The status.
             status: TaskStatus = "status",
-            /// When it began, in ISO 8601.
+            /// When the task was created, in ISO 8601.
             created_at: String = "createdAt",
-            /// When it last changed, in ISO 8601.
+            /// When the task last changed, in ISO 8601.
             last_updated_at: String = "lastUpdatedAt",
         }
         optional {
-            /// What is being done, for a person.
+            /// What is being done, for the user.
             status_message: String = "statusMessage",
-            /// After how many milliseconds to ask again.
+            /// The polling interval in milliseconds.
             poll_interval: u64 = "pollInterval",
         }
         anything {
-            /// For how many milliseconds it is kept; `null` is for ever.
+            /// For how many milliseconds the task is kept; `null` means without limit.
             ttl = "ttl",
         }
     }
 }
 
 words! {
-    /// How far a task is.
+    /// The status of a task.
     pub enum TaskStatus {
-        /// Under way.
+        /// The task is running.
         Working = "working",
-        /// It waits for the client.
+        /// The task waits for input from the client.
         InputRequired = "input_required",
-        /// Done.
+        /// The task has succeeded.
         Completed = "completed",
-        /// It went wrong.
+        /// The task has failed.
         Failed = "failed",
-        /// Somebody stopped it.
+        /// The task was cancelled.
         Cancelled = "cancelled",
     }
 }
 
 record! {
-    /// A request was made a task.
+    /// The result of a request that became a task.
     pub struct CreateTaskResult {
         required {
             /// The task.
@@ -59,10 +59,10 @@ record! {
 }
 
 record! {
-    /// Which task.
+    /// The parameters that name a task.
     pub struct TaskIdParams {
         required {
-            /// What it is called by.
+            /// The id.
             task_id: String = "taskId",
         }
     }
@@ -82,7 +82,7 @@ record! {
     }
 }
 
-/// `tasks/get`: how far it is.
+/// `tasks/get`: the status of a task.
 #[derive(Clone, Copy, Debug)]
 pub enum GetTask {}
 
@@ -92,7 +92,7 @@ impl Request for GetTask {
     type Result = Task;
 }
 
-/// `tasks/result`: what came of it. What that is depends on what was asked.
+/// `tasks/result`: the result of the task's request, whose type depends on that request.
 #[derive(Clone, Copy, Debug)]
 pub enum GetTaskResult {}
 
@@ -122,7 +122,7 @@ impl Request for CancelTask {
     type Result = Task;
 }
 
-/// A task has come further: it is told as it is.
+/// `notifications/tasks/status`, which carries the whole task.
 impl Notification for Task {
     const METHOD: &'static str = "notifications/tasks/status";
 }

@@ -3,35 +3,34 @@
 use crate::types::{CacheScope, Millis, Request, ResultType, ServerCapabilities};
 
 record! {
-    /// Nothing but `_meta`.
+    /// The parameters, which have no fields except `_meta`.
     pub struct DiscoverParams {
     }
 }
 
 record! {
-    /// What a server speaks and can do.
+    /// The revisions and capabilities of a server.
     pub struct DiscoverResult {
         required {
-            /// The revisions it speaks, its favourite first.
+            /// The revisions that the server supports, in order of preference.
             supported_versions: Vec<String> = "supportedVersions",
-            /// What it can do.
+            /// The capabilities of the server.
             capabilities: ServerCapabilities = "capabilities",
         }
         optional {
-            /// What kind of result it is.
+            /// The type of the result.
             result_type: ResultType = "resultType",
-            /// How to make good use of it, for the model.
+            /// Instructions for the model on how to use the server.
             instructions: String = "instructions",
-            /// For how many milliseconds it may be kept.
+            /// For how many milliseconds the result may be cached.
             ttl_ms: Millis = "ttlMs",
-            /// Who may share it.
+            /// Who may share the cached result.
             cache_scope: CacheScope = "cacheScope",
         }
     }
 }
 
-/// `server/discover`. As the probe for the era it is never cancelled; later it is a call like any
-/// other.
+/// `server/discover`. As the era probe it is never cancelled; later it is an ordinary call.
 #[derive(Clone, Copy, Debug)]
 pub enum Discover {}
 

@@ -1,4 +1,4 @@
-//! Rounds: a result that asks for something first.
+//! Round trips within a request: a result that asks for input.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::types::{CallTool, Extra, GetPrompt, Named, ReadResource, Request, ResultType};
 
 record! {
-    /// A result that is none yet: the request is made again once the client has what is asked for.
+    /// A result that asks for input. The client answers the input requests and repeats the request.
     ///
     /// ```
     /// use belay_protocol::types::modern::{InputRequest, InputRequiredResult};
@@ -20,18 +20,18 @@ record! {
     /// ```
     pub struct InputRequiredResult {
         optional {
-            /// `input_required`.
+            /// Always `input_required`.
             result_type: ResultType = "resultType",
-            /// What is asked for, each under a name that its answer will have.
+            /// The input requests, each under the name that its answer gets.
             input_requests: Named<InputRequest> = "inputRequests",
-            /// What the server wants back, as it is.
+            /// Opaque state that the client sends back unchanged.
             request_state: String = "requestState",
         }
     }
 }
 
 impl InputRequiredResult {
-    /// Whether a request of this method may be answered so.
+    /// Whether a request of this method may be answered with an input request.
     ///
     /// ```
     /// use belay_protocol::types::modern::InputRequiredResult;
@@ -47,26 +47,26 @@ impl InputRequiredResult {
 }
 
 record! {
-    /// One thing that is asked for: what would be a request in the legacy era.
+    /// One input request: what would be a request from the server in the legacy era.
     pub struct InputRequest {
         required {
-            /// What is asked.
+            /// The method.
             method: String = "method",
         }
         optional {
-            /// With what.
+            /// The parameters.
             params: Map<String, Value> = "params",
         }
     }
 }
 
 impl InputRequest {
-    /// A request, as a question of a round.
+    /// Creates an input request from a request type.
     pub fn of<R: Request>(params: &R::Params) -> Result<Self, serde_json::Error> {
         Self::by_name(R::METHOD, params)
     }
 
-    /// The same by name.
+    /// Creates an input request from a method name.
     pub fn by_name(method: &str, params: &impl Serialize) -> Result<Self, serde_json::Error> {
         let mut request = Self::new(method);
         let params: Map<String, Value> = match serde_json::to_value(params)? {
@@ -78,5 +78,5 @@ impl InputRequest {
     }
 }
 
-/// The answers of a round, by the names of what was asked for.
+/// The answers to input requests, by the names of those.
 pub type InputResponses = Extra;

@@ -1,5 +1,5 @@
-//! What only the modern wire has: discovery, rounds, listening, and the errors of per-request
-//! metadata.
+//! Types that only the modern era has: discovery, input requests, listening, and the errors of
+//! per-request metadata.
 
 mod discover;
 mod input;

@@ -1,19 +1,19 @@
-//! `subscriptions/listen`: a request whose answer is a stream of news.
+//! `subscriptions/listen`: a request whose answer is a stream of notifications.
 
 use crate::types::{Notification, Request, ResultType};
 
 record! {
-    /// What a client wants to hear of.
+    /// The parameters of `subscriptions/listen`.
     pub struct ListenParams {
         required {
-            /// What it wants to hear of.
+            /// The notifications that the client asks for.
             notifications: SubscriptionFilter = "notifications",
         }
     }
 }
 
 record! {
-    /// Kinds of news. What is not named is not wanted.
+    /// A choice of notifications. Kinds that are not named are not sent.
     ///
     /// ```
     /// use belay_protocol::types::modern::SubscriptionFilter;
@@ -23,45 +23,45 @@ record! {
     /// ```
     pub struct SubscriptionFilter {
         optional {
-            /// The list of tools changed.
+            /// Changes of the list of tools.
             tools_list_changed: bool = "toolsListChanged",
-            /// The list of prompts changed.
+            /// Changes of the list of prompts.
             prompts_list_changed: bool = "promptsListChanged",
-            /// The list of resources changed.
+            /// Changes of the list of resources.
             resources_list_changed: bool = "resourcesListChanged",
-            /// These resources changed.
+            /// Changes of the resources with these URIs.
             resource_subscriptions: Vec<String> = "resourceSubscriptions",
         }
     }
 }
 
 impl SubscriptionFilter {
-    /// With changes of the list of tools.
+    /// Adds changes of the list of tools.
     pub fn tools(mut self) -> Self {
         self.tools_list_changed = Some(true);
         self
     }
 
-    /// With changes of the list of prompts.
+    /// Adds changes of the list of prompts.
     pub fn prompts(mut self) -> Self {
         self.prompts_list_changed = Some(true);
         self
     }
 
-    /// With changes of the list of resources.
+    /// Adds changes of the list of resources.
     pub fn resources(mut self) -> Self {
         self.resources_list_changed = Some(true);
         self
     }
 
-    /// With changes of this resource.
+    /// Adds changes of this resource.
     pub fn resource(mut self, uri: impl Into<String>) -> Self {
         let uris = self.resource_subscriptions.get_or_insert_default();
         uris.push(uri.into());
         self
     }
 
-    /// The resources it names.
+    /// The URIs of the resources in this filter.
     pub fn uris(&self) -> &[String] {
         self.resource_subscriptions.as_deref().unwrap_or_default()
     }
@@ -74,10 +74,10 @@ impl Default for SubscriptionFilter {
 }
 
 record! {
-    /// What the server will tell of: the first thing it says.
+    /// The first message of the stream: the notifications that the server will send.
     pub struct AcknowledgedParams {
         required {
-            /// What it will tell of.
+            /// The notifications that the server will send.
             notifications: SubscriptionFilter = "notifications",
         }
     }
@@ -88,10 +88,10 @@ impl Notification for AcknowledgedParams {
 }
 
 record! {
-    /// There will be no more news, and nothing went wrong.
+    /// The graceful end of the stream.
     pub struct ListenResult {
         optional {
-            /// What kind of result it is.
+            /// The type of the result.
             result_type: ResultType = "resultType",
         }
     }

@@ -1,9 +1,9 @@
-//! The data of the errors that modern servers give to requests they cannot serve.
+//! The data of the errors with which modern servers refuse a request.
 
 use crate::types::ClientCapabilities;
 
 record! {
-    /// With `-32022`: the version of the request is not one the server speaks.
+    /// The data of the error `-32022`: the server does not support the version of the request.
     ///
     /// ```
     /// use belay_protocol::types::modern::UnsupportedVersionData;
@@ -13,19 +13,20 @@ record! {
     /// ```
     pub struct UnsupportedVersionData {
         required {
-            /// The versions it does speak.
+            /// The versions that the server supports.
             supported: Vec<String> = "supported",
-            /// The one that was asked for.
+            /// The version of the request.
             requested: String = "requested",
         }
     }
 }
 
 record! {
-    /// With `-32021`: the request needs something the client has not declared.
+    /// The data of the error `-32021`: the client has not declared a capability that the request
+    /// needs.
     pub struct MissingCapabilityData {
         required {
-            /// What would have to be declared.
+            /// The capabilities that the client would have to declare.
             required_capabilities: ClientCapabilities = "requiredCapabilities",
         }
     }
