@@ -1,4 +1,4 @@
-//! Bytes as text (RFC 4648), the way pictures, sounds and blobs travel in JSON.
+//! Base64 (RFC 4648), which encodes images, audio and blobs in JSON.
 //!
 //! ```
 //! use belay_protocol::base64;
@@ -10,13 +10,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Bytes as text, with padding.
+/// Encodes bytes, with padding.
 pub fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The bytes again. `None` if a digit is none, the padding is wrong, or bits are left over that say
-/// something.
+/// Decodes a text. `None` if a digit or the padding is invalid, or if unused bits are not zero.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }

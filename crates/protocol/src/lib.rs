@@ -1,4 +1,4 @@
-//! The Model Context Protocol without I/O: what messages look like, and how requests live and end.
+//! The Model Context Protocol without I/O: the format of messages and the life of requests.
 //!
 //! ```text
 //!   bytes ──► framing ──► jsonrpc ──► engine ──► events     to the application
@@ -7,13 +7,13 @@
 //!
 //! - [`framing`] cuts bytes into frames: lines, and server-sent events.
 //! - [`jsonrpc`] turns a frame into a message, or into one precise fault.
-//! - [`types`] is what messages say, in both eras of the protocol.
-//! - [`engine`] is the life of a request: where it begins, and the eight ways in which it can end.
+//! - [`types`] is the content of messages, in both eras of the protocol.
+//! - [`engine`] is the life of a request: where it begins, and the eight ways it can end.
 //!
-//! ([`base64`] is how bytes travel in JSON.)
+//! ([`base64`] encodes bytes in JSON.)
 //!
-//! There is no tokio here, no socket, no clock and no thread. Whoever drives the engine reads,
-//! writes, spawns and waits; the engine decides.
+//! There is no tokio here, no socket, no clock and no thread. A driver reads, writes, spawns and
+//! waits; the engine decides.
 
 pub mod base64;
 pub mod engine;

@@ -5,14 +5,14 @@ use memchr::memchr;
 
 use crate::jsonrpc::{DecodeError, DecodeFault, Kind, RequestId, Skim};
 
-/// A longer line is a part of the buffer that it was read into.
+/// A line longer than this shares the memory of the buffer; a shorter one is copied.
 const COPIED: usize = 4 << 10;
 
 /// Splits a byte stream into lines.
 ///
-/// Blank lines and a byte-order mark at the very start are passed over, `\r\n` ends a line like
-/// `\n`. A line over the limit is skipped to its newline, and reported as soon as it is known which
-/// request it speaks of, at its end otherwise; the next line is read as if nothing had happened.
+/// Blank lines and a byte-order mark at the start are skipped, and `\r\n` ends a line like `\n`. A
+/// line over the limit is skipped to its newline. It is reported as soon as its id and kind are
+/// known, otherwise at its end. The next line is read normally.
 ///
 /// ```
 /// use belay_protocol::framing::LineDecoder;
@@ -27,24 +27,24 @@ const COPIED: usize = 4 << 10;
 #[derive(Debug)]
 pub struct LineDecoder {
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no newline.
+    /// How many bytes of the buffer have been searched for a newline.
     searched: usize,
     limit: usize,
-    /// An oversized line whose newline is still to come.
+    /// An oversized line whose newline has not come yet.
     skipping: Option<Skipping>,
     at_start: bool,
 }
 
-/// What is thrown away, and what was found in it.
+/// An oversized frame that is being skipped, and what is known of it.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Skipping {
     pub(super) skim: Skim,
-    /// It was reported.
+    /// Whether it was reported.
     reported: bool,
 }
 
 impl Skipping {
-    /// What to report now: once, as soon as all is known, or at the end.
+    /// The report, if it is due: once, as soon as everything is known, otherwise at the end.
     pub(super) fn report(&mut self, limit: usize, ended: bool) -> Option<Oversize> {
         let due = !self.reported && (ended || self.skim.is_known());
         self.reported |= due;
@@ -60,15 +60,15 @@ impl Skipping {
     }
 }
 
-/// A message that was longer than the limit, and is gone.
+/// A message that was longer than the limit and was skipped.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a message of more than {limit} bytes was skipped")]
 pub struct Oversize {
-    /// How long it might have been.
+    /// The limit.
     pub limit: usize,
-    /// Its id, if that was found.
+    /// Its id, if found.
     pub id: Option<RequestId>,
-    /// What it was meant to be, as far as that could be told.
+    /// The kind of message, as far as known.
     pub looks_like: Kind,
 }
 
@@ -83,8 +83,8 @@ impl From<Oversize> for DecodeError {
     }
 }
 
-/// Some editors and shells put a byte-order mark at the start of a stream: takes it away. False as
-/// long as it cannot be told whether there is one.
+/// Removes a byte-order mark, which some editors and shells put at the start of a stream. Returns
+/// false while there are too few bytes to decide.
 pub(super) fn skip_byte_order_mark(buffer: &mut BytesMut, at_start: &mut bool) -> bool {
     const MARK: &[u8] = b"\xEF\xBB\xBF";
     if *at_start && buffer.starts_with(MARK) {
@@ -97,7 +97,7 @@ pub(super) fn skip_byte_order_mark(buffer: &mut BytesMut, at_start: &mut bool) -
 }
 
 impl LineDecoder {
-    /// A decoder for lines of at most `limit` bytes, the newline not counted.
+    /// Creates a decoder for lines of at most `limit` bytes, not counting the newline.
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -108,7 +108,7 @@ impl LineDecoder {
         }
     }
 
-    /// Takes in bytes.
+    /// Appends bytes to the buffer.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
@@ -118,7 +118,7 @@ impl LineDecoder {
         &mut self.buffer
     }
 
-    /// The next whole line, or what was skipped in its place; `None` if more bytes are needed.
+    /// The next whole line, or a report of a skipped one; `None` if more bytes are needed.
     pub fn next_line(&mut self) -> Option<Result<Bytes, Oversize>> {
         if !skip_byte_order_mark(&mut self.buffer, &mut self.at_start) {
             return None;
@@ -147,9 +147,9 @@ impl LineDecoder {
         }
     }
 
-    /// What stands after the last newline, once the stream has ended.
+    /// The bytes after the last newline, once the stream has ended.
     ///
-    /// A JSON object cannot be the beginning of a longer one, so a tail that decodes was complete.
+    /// No JSON object is the beginning of a longer one, so a tail that decodes is complete.
     pub fn finish(&mut self) -> Option<Result<Bytes, Oversize>> {
         self.searched = 0;
         if self.is_oversize(&self.buffer) {
@@ -160,8 +160,8 @@ impl LineDecoder {
         (!tail.is_empty()).then_some(Ok(tail))
     }
 
-    /// Takes so many bytes, which are a line, without the rest of its end. A short one is copied: it
-    /// may live long, and would keep all that was read with it alive.
+    /// Takes a line of this length, without the `\r` at its end. A short line is copied: it may
+    /// live long, and would keep the whole buffer alive.
     fn take(&mut self, length: usize) -> Bytes {
         let line = stripped(&self.buffer[..length]);
         if line.len() > COPIED {
@@ -173,7 +173,7 @@ impl LineDecoder {
         line
     }
 
-    /// Whether this line, with what was skipped of it, is over the limit.
+    /// Whether this line, including its skipped part, is over the limit.
     fn is_oversize(&self, line: &[u8]) -> bool {
         let length = line.len() - usize::from(line.ends_with(b"\r"));
         self.skipping.is_some() || length > self.limit
@@ -185,7 +185,8 @@ impl LineDecoder {
         skipping.report(self.limit, true)
     }
 
-    /// Keeps at most one line's worth of bytes. One byte more may be the `\r` of its end.
+    /// Drops an unfinished line that is over the limit. One byte more is allowed, which may be a
+    /// `\r`.
     fn drop_if_over_limit(&mut self) -> Option<Oversize> {
         if self.buffer.len() <= self.limit + 1 && self.skipping.is_none() {
             return None;
@@ -198,7 +199,7 @@ impl LineDecoder {
     }
 }
 
-/// The line without the rest of its end; nothing if that was all.
+/// The line without its `\r`; empty if it is blank.
 fn stripped(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     match line.trim_ascii_start() {

@@ -1,7 +1,7 @@
 //! Bytes to frames and back: newline-delimited lines, and server-sent events.
 //!
-//! Both decoders are incremental. They take bytes in pieces of any size and give out whole frames;
-//! how the bytes were cut never shows in what comes out.
+//! Both decoders are incremental. They take pieces of any size and return whole frames; how the
+//! bytes were cut never changes the result.
 
 mod lines;
 mod sse;

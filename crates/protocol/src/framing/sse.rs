@@ -1,8 +1,8 @@
-//! Server-sent events, as on HTTP.
+//! Server-sent events, as used on HTTP.
 //!
-//! Written after the "event stream" section of the HTML standard, with one difference: an event
-//! without data is given out if it has an `id` or a `retry`, since MCP primes a stream for
-//! reconnection with just such an event.
+//! Follows the "event stream" section of the HTML standard, with one difference: an event without
+//! data is returned if it has an `id` or a `retry`, because MCP prepares a stream for reconnection
+//! with such an event.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -21,18 +21,18 @@ use super::lines::{Skipping, skip_byte_order_mark};
 /// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct SseEvent {
-    /// Where to resume from, if it says.
+    /// The id to resume after, if the event has one.
     pub id: Option<String>,
-    /// What kind of event; `None` is the ordinary `message`.
+    /// The type of the event; `None` means `message`.
     pub event: Option<String>,
     /// The payload: the `data` lines, joined by newlines.
     pub data: Bytes,
-    /// How many milliseconds to wait before reconnecting, if it says.
+    /// The delay before reconnecting in milliseconds, if the event has one.
     pub retry: Option<u64>,
 }
 
 impl SseEvent {
-    /// An ordinary event with a payload.
+    /// An event of the default type with this payload.
     pub fn message(data: impl Into<Bytes>) -> Self {
         Self {
             data: data.into(),
@@ -40,9 +40,9 @@ impl SseEvent {
         }
     }
 
-    /// The event as it goes on the wire. Every event has at least one `data` line.
+    /// Encodes the event. Every event has at least one `data` line.
     ///
-    /// `id` and `event` must not contain line breaks; what follows one is left out.
+    /// `id` and `event` must not contain line breaks; everything after one is dropped.
     pub fn encode(&self) -> Bytes {
         let mut out = self.head(self.data.len());
         for line in lines(&self.data) {
@@ -52,8 +52,8 @@ impl SseEvent {
         out.into()
     }
 
-    /// The same in parts, one after the other, some of which may be empty. The payload is not
-    /// copied, so that many streams can carry one large event.
+    /// Encodes the event in three parts, some of which may be empty. The payload is not copied, so
+    /// that many streams can share one large event.
     ///
     /// ```
     /// use belay_protocol::framing::SseEvent;
@@ -62,7 +62,7 @@ impl SseEvent {
     /// assert_eq!(event.parts().concat(), event.encode());
     /// ```
     pub fn parts(&self) -> [Bytes; 3] {
-        // More than one line has to be copied.
+        // A payload of several lines has to be copied.
         if line_end(&self.data).is_some() {
             return [self.encode(), Bytes::new(), Bytes::new()];
         }
@@ -71,7 +71,7 @@ impl SseEvent {
         [head.into(), self.data.clone(), Bytes::from_static(b"\n\n")]
     }
 
-    /// The fields before the payload, with room for so much more.
+    /// The fields before the payload, with this much capacity reserved for the payload.
     fn head(&self, room: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(room + 64);
         if let Some(event) = &self.event {
@@ -98,7 +98,7 @@ fn first_line(text: &str) -> &[u8] {
     lines(text.as_bytes()).next().unwrap_or_default()
 }
 
-/// Split at `\r\n`, `\n` and `\r`: whoever reads the stream will split it there.
+/// Splits at `\r\n`, `\n` and `\r`, as a decoder will.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
     std::iter::from_fn(move || {
@@ -121,7 +121,7 @@ fn line_end(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'))
 }
 
-/// A line whose beginning was dropped.
+/// A line whose beginning was skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MidLine {
     Data,
@@ -130,9 +130,9 @@ enum MidLine {
 
 /// Splits a byte stream into events.
 ///
-/// Lines may end in `\n`, `\r\n` or `\r`; comments and unknown fields are passed over; an event
-/// over the limit is skipped to its end, and reported as soon as it is known which request it speaks
-/// of, at its end otherwise.
+/// Lines may end in `\n`, `\r\n` or `\r`. Comments and unknown fields are skipped. An event over
+/// the limit is skipped to its end. It is reported as soon as its id and kind are known, otherwise
+/// at its end.
 #[derive(Debug)]
 pub struct SseDecoder {
     buffer: BytesMut,
@@ -141,20 +141,20 @@ pub struct SseDecoder {
     event: SseEvent,
     data: BytesMut,
     has_data: bool,
-    /// Bytes of the current event: the ones kept and the ones dropped.
+    /// Bytes of the current event, including the skipped ones.
     size: usize,
-    /// What is over the limit of the current event.
+    /// The current event is over the limit and is being skipped.
     skipping: Option<Skipping>,
-    /// The beginning of the current line was dropped, so it is not a blank one.
+    /// The beginning of the current line was skipped, so the line is not blank.
     mid_line: Option<MidLine>,
-    /// The last line ended in `\r`: a `\n` right after it belongs to the same end.
+    /// The last line ended in `\r`, so a `\n` right after it belongs to the same line end.
     after_cr: bool,
     at_start: bool,
     comments: usize,
 }
 
 impl SseDecoder {
-    /// A decoder for events of at most `limit` bytes, field names included.
+    /// Creates a decoder for events of at most `limit` bytes, including field names.
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -172,19 +172,19 @@ impl SseDecoder {
         }
     }
 
-    /// How many comments were passed over so far: with them a server shows that it is still there.
+    /// How many comments were skipped so far. A server sends comments as keep-alives.
     pub fn comments(&self) -> usize {
         self.comments
     }
 
-    /// Takes in bytes.
+    /// Appends bytes to the buffer.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next event, or what was skipped in its place; `None` if more bytes are needed.
+    /// The next event, or a report of a skipped one; `None` if more bytes are needed.
     ///
-    /// An event that the end of the stream cuts off is never given out.
+    /// An event that is cut off by the end of the stream is never returned.
     pub fn next_event(&mut self) -> Option<Result<SseEvent, Oversize>> {
         while let Some(line) = self.next_line() {
             let rest_of = self.mid_line.take();
@@ -204,13 +204,13 @@ impl SseDecoder {
         skipping.report(self.limit, false).map(Err)
     }
 
-    /// What is known of the event that is being read, if it is longer than it may be.
+    /// What is known of the current event, if it is over the limit.
     pub fn over_limit(&self) -> Option<Oversize> {
         let skipping = self.skipping.as_ref()?;
         Some(skipping.oversize(self.limit))
     }
 
-    /// A line, or a part of one, of an event that is over the limit.
+    /// Skips a line, or a part of one, of an event that is over the limit.
     fn skip(&mut self, line: &[u8], rest_of: Option<MidLine>) -> MidLine {
         let skipping = self.skipping.get_or_insert_with(|| {
             let mut skipping = Skipping::default();
@@ -251,7 +251,7 @@ impl SseDecoder {
 
     fn drop_if_over_limit(&mut self) {
         let has_room = self.buffer.len() <= self.limit.saturating_sub(self.size);
-        // The name of a field is kept together, so that it is known what is thrown away.
+        // A field name is kept whole, so that the kind of field that is skipped is known.
         let is_name = self.mid_line.is_none() && self.buffer.len() < b"data:".len();
         if !has_room && !is_name {
             self.size += self.buffer.len();

@@ -1,4 +1,4 @@
-//! An answer that is written once, where it leaves.
+//! A result that is encoded once, directly into its frame.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::encode::FrameWriter;
 use super::{RawJson, RequestId};
 
-/// The result of a request, written as the frame that it leaves in.
+/// The result of a request, encoded as the frame that is sent.
 ///
 /// ```
 /// use belay_protocol::jsonrpc::{RawJson, ResultFrame};
@@ -27,7 +27,7 @@ pub struct ResultFrame {
 }
 
 impl ResultFrame {
-    /// Writes a result, which must be an object, and some members more, which it must not have.
+    /// Encodes a result, which must be an object, and adds members that it must not have yet.
     pub fn write<'a, T: Serialize + ?Sized>(
         id: &RequestId,
         result: &T,
@@ -50,7 +50,7 @@ impl ResultFrame {
             frame.extend_from_slice(value.as_bytes());
             frame.push(b'}');
         }
-        // Only white space can be one: inside of strings it is escaped. `RawValue` lets it through.
+        // A newline can only be white space, since strings escape it. `RawValue` lets it through.
         while let Some(newline) = memchr2(b'\n', b'\r', &frame[start..]) {
             frame[start + newline] = b' ';
         }
@@ -67,7 +67,7 @@ impl ResultFrame {
         RawJson::from_written(self.frame.slice(self.result.clone()))
     }
 
-    /// How long the result alone is.
+    /// The length of the result alone.
     pub fn result_len(&self) -> usize {
         self.result.len()
     }
@@ -83,15 +83,15 @@ impl ResultFrame {
 }
 
 thread_local! {
-    /// Where small results are written first: how long they are is known afterwards.
+    /// Reused buffer for small results, whose length is only known once they are encoded.
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// A longer result is not copied.
+/// A frame longer than this is not copied into a buffer of its own size.
 const COPIED: usize = 4 << 10;
 
-/// A frame in memory that it fills, since it may wait long to be read; and what has no room left is
-/// shared without another allocation.
+/// Moves a frame into a buffer of exactly its size, since it may wait long to be read. A buffer
+/// without spare capacity also becomes `Bytes` without another allocation.
 fn exactly(mut frame: Vec<u8>) -> Bytes {
     if frame.len() > COPIED {
         frame.shrink_to_fit();

@@ -1,4 +1,4 @@
-//! Bytes in, one message or one precise fault out.
+//! Decodes bytes to one message or one precise fault.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use super::{
     RequestId, Response, Text,
 };
 
-/// Decodes one message. `depth` is how deep brackets may nest, the envelope's own included; it is
-/// capped at [`MAX_DEPTH`](super::MAX_DEPTH).
+/// Decodes one message. `depth` limits the nesting of brackets, including those of the envelope; it
+/// is capped at [`MAX_DEPTH`](super::MAX_DEPTH).
 ///
 /// An array is refused: see [`decode_batch`].
 pub fn decode(frame: &Bytes, depth: usize) -> Result<Message, DecodeError> {
@@ -29,12 +29,12 @@ pub fn decode(frame: &Bytes, depth: usize) -> Result<Message, DecodeError> {
     }
 }
 
-/// Decodes a batch into messages that each live or fail by themselves.
+/// Decodes a batch into messages, each of which may fail separately.
 ///
-/// Only the revision 2025-03-26 has batches. A frame that is a single message gives a batch of
-/// one; an empty array and broken JSON are faults of the whole.
+/// Only the revision 2025-03-26 has batches. A frame with a single message gives a batch of one. An
+/// empty array and broken JSON are faults of the whole batch.
 ///
-/// One of more than `most` messages is refused as a whole, before anything is made of it.
+/// A batch of more than `most` messages is refused as a whole, before any message is decoded.
 pub fn decode_batch(
     frame: &Bytes,
     depth: usize,
@@ -60,7 +60,7 @@ pub fn decode_batch(
     }
 }
 
-/// Whether the frame is an array, as far as its first character tells.
+/// Whether the frame is an array, judged by its first character.
 pub fn is_batch(frame: &[u8]) -> bool {
     frame.trim_ascii_start().first() == Some(&b'[')
 }
@@ -87,7 +87,7 @@ fn decode_object(frame: &Bytes, text: &str, depth: usize) -> Result<Message, Dec
         })
 }
 
-/// Where each field of the envelope stands.
+/// The position of each field of the envelope.
 #[derive(Default)]
 struct Envelope {
     jsonrpc: Option<Range<usize>>,
@@ -96,16 +96,15 @@ struct Envelope {
     params: Option<Range<usize>>,
     result: Option<Range<usize>>,
     error: Option<Range<usize>>,
-    /// The members of `params`, if that is an object.
+    /// The members of `params`, if it is an object.
     members: Index,
-    /// Fields JSON-RPC does not know. They mean nothing, but must not stand there twice either.
+    /// Unknown fields. They are ignored, but must not be repeated either.
     others: Vec<String>,
-    /// The field whose value broke off the walk.
+    /// The field at whose value the scan stopped.
     broken: Option<String>,
 }
 
-/// More fields than these that JSON-RPC does not know are refused, since each has to be compared
-/// with all the others.
+/// More unknown fields than this are refused, since each is compared with all others.
 const OTHER_FIELDS: usize = 16;
 
 impl Envelope {
@@ -115,8 +114,8 @@ impl Envelope {
         if walked.is_err() {
             self.broken = scanner.last_key().map(Into::into);
         }
-        // Where the walk broke off at the id, it is not the id: `1` may be the beginning of `12`, and
-        // of two nobody knows which is meant. An error must not name somebody else's request.
+        // If the scan stopped at the id, the id is not reliable: `1` may be the beginning of `12`,
+        // and of two ids neither is preferred. An error must not name another request.
         if self.broken.as_deref() == Some("id") {
             self.id = None;
         }
@@ -125,7 +124,7 @@ impl Envelope {
         Ok(())
     }
 
-    /// What it was meant to be, as far as that can be told.
+    /// The kind of message, as far as known.
     fn looks_like(&self) -> Kind {
         let has = |field: &Option<Range<usize>>, name: &str| {
             field.is_some() || self.broken.as_deref() == Some(name)
@@ -217,7 +216,7 @@ impl Envelope {
         })
     }
 
-    /// JSON-RPC lets an error have no id, or `null`, if the request could not be read.
+    /// JSON-RPC allows an error without an id, or with `null`, if the request could not be read.
     fn refusal(&self, source: Source<'_>, error: &Range<usize>) -> Result<Message, DecodeFault> {
         let error = source.error(error)?;
         let id = match &self.id {
@@ -231,7 +230,7 @@ impl Envelope {
     }
 }
 
-/// Keeps where a field stands, unless it stands there twice.
+/// Records the position of a field. A repeated field is an error.
 #[inline]
 fn note(
     field: &mut Option<Range<usize>>,

@@ -1,4 +1,4 @@
-//! Envelope fields in, one frame out.
+//! Encodes the fields of an envelope into one frame.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use super::{ErrorObject, RawJson, RequestId};
 
 /// Writes one frame, field by field, into one buffer.
 ///
-/// Nothing written here contains a newline: strings are escaped, and [`RawJson`] holds none.
+/// The frame contains no newline: strings are escaped, and [`RawJson`] holds none.
 pub(crate) struct FrameWriter {
     buffer: Vec<u8>,
 }
@@ -16,7 +16,7 @@ impl FrameWriter {
         Self::with_room_for(64)
     }
 
-    /// `payload` is how many bytes will follow beside the envelope: one allocation then suffices.
+    /// `payload` is the number of bytes beside the envelope, so that one allocation suffices.
     pub(crate) fn with_room_for(payload: usize) -> Self {
         Self::with_capacity(payload + 96)
     }
@@ -25,13 +25,14 @@ impl FrameWriter {
         Self::within(Vec::with_capacity(capacity))
     }
 
-    /// In this buffer, which is empty.
+    /// Writes into this buffer, which must be empty.
     pub(super) fn within(mut buffer: Vec<u8>) -> Self {
         buffer.extend_from_slice(br#"{"jsonrpc":"2.0""#);
         Self { buffer }
     }
 
-    /// Room for just this answer, so that the buffer becomes the frame as it is.
+    /// Reserves exactly the size of this answer, so that the buffer becomes the frame without a
+    /// copy.
     pub(crate) fn for_result(id: &RequestId, result: &RawJson) -> Self {
         const ENVELOPE: usize = r#"{"jsonrpc":"2.0","id":,"result":}"#.len();
         let id = match id {
@@ -81,18 +82,18 @@ impl FrameWriter {
         self
     }
 
-    /// Bytes that are JSON already and hold no newline.
+    /// Appends bytes that are JSON already and contain no newline.
     pub(crate) fn raw(&mut self, json: &[u8]) {
         self.buffer.extend_from_slice(json);
     }
 
-    /// A value that cannot fail to become JSON: our own small types, strings and numbers.
+    /// Appends a value whose encoding cannot fail: our own small types, strings and numbers.
     pub(crate) fn json<T: serde::Serialize + ?Sized>(&mut self, value: &T) {
         serde_json::to_writer(&mut self.buffer, value)
             .expect("strings, numbers and our own structs are always valid JSON");
     }
 
-    /// What was written so far, for whoever writes the rest.
+    /// The bytes written so far, for a caller that writes the rest itself.
     pub(super) fn into_buffer(self) -> Vec<u8> {
         self.buffer
     }

@@ -6,7 +6,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::RawJson;
 
-/// What a peer says when it refuses a request: a code, a sentence, and perhaps data.
+/// The error with which a peer refuses a request: a code, a message, and optional data.
 ///
 /// Codes and their meaning are in [`types::error_code`](crate::types::error_code).
 ///
@@ -17,11 +17,11 @@ use super::RawJson;
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ErrorObject {
-    /// Which kind of error.
+    /// The error code.
     pub code: i64,
-    /// One sentence for people.
+    /// One sentence for the user or the log.
     pub message: String,
-    /// Whatever else the peer had to say, undecoded.
+    /// Additional data, undecoded.
     pub data: Option<RawJson>,
 }
 

@@ -1,23 +1,23 @@
-//! What can be wrong with a message.
+//! The faults that a malformed message can have.
 
 use super::{ErrorObject, RequestId, scan};
 use crate::types::error_code;
 
-/// A message that could not be decoded, and what of it could.
+/// A message that could not be decoded, with the parts that could be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{fault}")]
 pub struct DecodeError {
-    /// What is wrong with it.
+    /// The fault.
     pub fault: DecodeFault,
-    /// The id, where it could be read.
+    /// The id, if it could be read.
     pub id: Option<RequestId>,
-    /// What it was meant to be, as far as that could be told.
+    /// The kind of message, as far as known.
     pub looks_like: Kind,
-    /// What a person should see of it: how it begins, and what it came with.
+    /// An excerpt for the user: the beginning of the message and its context.
     pub excerpt: Option<String>,
 }
 
-/// What a message that could not be decoded was meant to be.
+/// The kind of a message that could not be decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// It had a `method` and an `id`.
@@ -26,47 +26,47 @@ pub enum Kind {
     Notification,
     /// It had a `result` or an `error`, and no `method`.
     Response,
-    /// There is no telling.
+    /// The kind is unknown.
     Unknown,
 }
 
-/// What is wrong with a message. Each fault has one variant.
+/// The fault of a malformed message.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeFault {
-    /// The frame was longer than its limit; what came after was skipped.
+    /// The frame was longer than the limit; the rest was skipped.
     #[error("longer than {limit} bytes")]
     TooLong {
         /// The limit.
         limit: usize,
     },
-    /// Not text.
+    /// The frame is not UTF-8.
     #[error("not UTF-8 at byte {at}")]
     NotUtf8 {
-        /// Where it stops being text.
+        /// The position of the first invalid byte.
         at: usize,
     },
-    /// Not JSON.
+    /// The frame is not JSON.
     #[error("not JSON: expected {expected} at byte {at}")]
     Syntax {
-        /// Where it stops being JSON.
+        /// The position of the first invalid byte.
         at: usize,
-        /// What should have stood there.
+        /// What was expected there.
         expected: &'static str,
     },
-    /// Brackets within brackets within brackets.
+    /// The brackets are nested too deeply.
     #[error("nested deeper than {limit}")]
     TooDeep {
         /// The limit.
         limit: usize,
     },
-    /// JSON, but a number, a string, `null` or the like.
+    /// The JSON value is not an object but, for example, a number, a string or `null`.
     #[error("a message must be an object")]
     NotAnObject,
     /// An array, where the revision in use has no batches.
     #[error("a batch is allowed in revision 2025-03-26 only")]
     BatchNotAllowed,
-    /// `[]`.
+    /// The batch is empty: `[]`.
     #[error("a batch must not be empty")]
     EmptyBatch,
     /// More messages than one batch may have.
@@ -75,34 +75,34 @@ pub enum DecodeFault {
         /// The limit.
         limit: usize,
     },
-    /// The same key twice: readers would disagree on which one counts.
+    /// A key appears twice. Parsers disagree on which one counts.
     #[error("`{0}` stands in it twice")]
     DuplicateKey(String),
-    /// Fields that JSON-RPC does not know, and so many of them.
+    /// There are too many unknown fields.
     #[error("more than {limit} unknown fields")]
     TooManyFields {
         /// The limit.
         limit: usize,
     },
-    /// No `jsonrpc`.
+    /// `jsonrpc` is missing.
     #[error("`jsonrpc` is missing; it must be \"2.0\"")]
     VersionMissing,
-    /// Another `jsonrpc`.
+    /// `jsonrpc` is not `"2.0"`.
     #[error("`jsonrpc` must be \"2.0\"")]
     VersionWrong,
-    /// `"id": null`.
+    /// The id is null: `"id": null`.
     #[error("`id` must not be null")]
     IdNull,
-    /// `"id": 1.5`, `"id": 1e3`.
+    /// The id is a fraction or a float: `"id": 1.5`, `"id": 1e3`.
     #[error("`id` must not be a fraction")]
     IdFraction,
-    /// `"id": 9223372036854775808`.
+    /// The id does not fit into an `i64`: `"id": 9223372036854775808`.
     #[error("`id` must fit into 64 bits with a sign")]
     IdOutOfRange,
-    /// `"id": {}`, `"id": true`.
+    /// The id is of another type: `"id": {}`, `"id": true`.
     #[error("`id` must be a string or an integer")]
     IdWrongType,
-    /// A result that answers nothing.
+    /// A result has no id.
     #[error("a result needs an `id`")]
     IdMissing,
     /// None of `method`, `result` and `error`.
@@ -111,25 +111,25 @@ pub enum DecodeFault {
     /// More than one of `method`, `result` and `error`.
     #[error("only one of `method`, `result` and `error` may be there")]
     SeveralKinds,
-    /// `"method": 7`.
+    /// The method is not a string: `"method": 7`.
     #[error("`method` must be a string")]
     MethodNotString,
-    /// `"params": [1]`.
+    /// The parameters are not an object: `"params": [1]`.
     #[error("`params` must be an object")]
     ParamsNotObject,
-    /// `"error": "no"`.
+    /// The error is not an object: `"error": "no"`.
     #[error("`error` must be an object")]
     ErrorNotObject,
-    /// `"error": {}`.
+    /// The error has no code: `"error": {}`.
     #[error("`error.code` is missing")]
     ErrorCodeMissing,
-    /// `"error": {"code": "E1"}`.
+    /// The error code is not an integer: `"error": {"code": "E1"}`.
     #[error("`error.code` must be an integer")]
     ErrorCodeNotInteger,
-    /// `"error": {"code": 1}`.
+    /// The error has no message: `"error": {"code": 1}`.
     #[error("`error.message` is missing")]
     ErrorMessageMissing,
-    /// `"error": {"code": 1, "message": 2}`.
+    /// The error message is not a string: `"error": {"code": 1, "message": 2}`.
     #[error("`error.message` must be a string")]
     ErrorMessageNotString,
 }

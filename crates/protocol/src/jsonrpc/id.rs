@@ -1,4 +1,4 @@
-//! Request ids, kept as they came.
+//! Request ids, kept exactly as received.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// What a sender calls its request: an integer or a string, never both.
+/// The id of a request, chosen by its sender: an integer or a string.
 ///
 /// `7` and `"7"` are different ids. Floats, `null` and integers outside `i64` are refused when a
 /// message is decoded, so an id that exists can be compared and written back without loss.
@@ -38,7 +38,7 @@ impl From<&str> for RequestId {
     }
 }
 
-/// As it is written on the wire, so that `7` and `"7"` differ in a log, too.
+/// Formats an id as JSON, so that `7` and `"7"` differ in a log, too.
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

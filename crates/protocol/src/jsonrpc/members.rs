@@ -1,18 +1,18 @@
-//! A walk over the members of an object that was scanned before: nothing is checked a second time, so
-//! it only has to find where things end.
+//! Iterates over the members of an object that was scanned before. Nothing is validated again, so
+//! only the ends of keys and values have to be found.
 
 use std::ops::Range;
 
 use super::scan::plain_run;
 
-/// The members of an object: what stands between the quotes of each key, and where its value is.
+/// The members of an object: each key as written between its quotes, and the range of its value.
 pub(super) struct Members<'a> {
     text: &'a [u8],
     at: usize,
 }
 
 impl<'a> Members<'a> {
-    /// Of a text that is a well-formed object. Anything else has no members.
+    /// The members of a well-formed object. Any other text has none.
     pub(super) fn of(text: &'a [u8]) -> Self {
         let at = match text.first() {
             Some(b'{') => 1,
@@ -25,14 +25,14 @@ impl<'a> Members<'a> {
         self.text.get(self.at).copied()
     }
 
-    /// White space, commas and colons carry no meaning here.
+    /// Skips white space, commas and colons, which carry no meaning here.
     fn skip_between(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r' | b',' | b':') = self.byte() {
             self.at += 1;
         }
     }
 
-    /// A string; tells where the inside of it is.
+    /// Skips a string, and returns the range between its quotes.
     fn skip_string(&mut self) -> Range<usize> {
         self.at += 1;
         let start = self.at;
@@ -66,7 +66,7 @@ impl<'a> Members<'a> {
         start..self.at.min(self.text.len())
     }
 
-    /// From an opening bracket to the one that closes it.
+    /// Skips from an opening bracket to the matching closing one.
     fn skip_nested(&mut self) {
         let mut depth = 0_usize;
         while let Some(byte) = self.byte() {

@@ -1,4 +1,4 @@
-//! One message, decoded as far as the envelope.
+//! One message, whose envelope is decoded.
 
 use std::fmt;
 use std::ops::Deref;
@@ -17,47 +17,47 @@ use super::{ErrorObject, Params, RawJson, RequestId};
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
-    /// Wants an answer.
+    /// A request, which gets an answer.
     Request(Request),
-    /// Wants none.
+    /// A notification, which gets none.
     Notification(Notification),
-    /// An answer.
+    /// The answer to a request.
     Response(Response),
-    /// An error without an id: the peer could not read something we sent, and cannot say what.
+    /// An error without an id: the peer could not read a message of ours, and cannot say which one.
     Unaddressed(ErrorObject),
 }
 
-/// A message that wants an answer.
+/// A message that gets an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What the sender calls it.
+    /// The id that the sender chose.
     pub id: RequestId,
-    /// What is asked.
+    /// The method.
     pub method: Text,
-    /// With what.
+    /// The parameters.
     pub params: Option<Params>,
 }
 
-/// A message that wants no answer.
+/// A message that gets no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Notification {
-    /// What is told.
+    /// The method.
     pub method: Text,
-    /// With what; always an object.
+    /// The parameters; always an object.
     pub params: Option<RawJson>,
 }
 
 /// The answer to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Response {
-    /// The id of the request, as its sender wrote it.
+    /// The id of the request, exactly as its sender wrote it.
     pub id: RequestId,
-    /// The result, or the refusal.
+    /// The result, or the error.
     pub body: Result<RawJson, ErrorObject>,
 }
 
 impl Message {
-    /// The message as it goes on the wire: compact, and never with a newline in it.
+    /// Encodes the message, compactly and without newlines.
     pub fn encode(&self) -> Bytes {
         match self {
             Self::Request(Request { id, method, params }) => FrameWriter::new()
@@ -76,7 +76,7 @@ impl Message {
 }
 
 impl Notification {
-    /// A notification from its parts.
+    /// Creates a notification.
     pub fn new(method: &str, params: Option<RawJson>) -> Self {
         Self {
             method: method.into(),
@@ -86,7 +86,7 @@ impl Notification {
 }
 
 impl Request {
-    /// A request from its parts.
+    /// Creates a request.
     pub fn new(id: impl Into<RequestId>, method: &str, params: Option<RawJson>) -> Self {
         Self {
             id: id.into(),
@@ -130,7 +130,7 @@ impl Text {
         Self(frame.slice_ref(part.as_bytes()))
     }
 
-    /// A text that costs nothing to make.
+    /// Creates a text without an allocation.
     pub const fn from_static(text: &'static str) -> Self {
         Self(Bytes::from_static(text.as_bytes()))
     }

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0, and nothing of MCP.
+//! JSON-RPC 2.0, without anything of MCP.
 //!
 //! The envelope is decoded by hand over bytes, because the usual ways lose what we need:
 //! `serde_json::Value` keeps the last of two equal keys and turns large integers into floats,

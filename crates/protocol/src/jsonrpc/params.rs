@@ -1,4 +1,4 @@
-//! The parameters of a request, whose members were found when it was read.
+//! The parameters of a request, with an index of their members.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,8 @@ use super::RawJson;
 use super::raw::{fields_of, text_of};
 use super::scan::{Fault, Scanner, Walk};
 
-/// The parameters of a request: an object whose members can be found without another walk.
+/// The parameters of a request: an object with an index of its members, so that finding one needs
+/// no scan.
 ///
 /// ```
 /// use belay_protocol::jsonrpc::{self, Message};
@@ -26,15 +27,15 @@ pub struct Params {
     index: Index,
 }
 
-/// More members than the requests of MCP have are looked for when somebody asks for them.
+/// Objects with more members are not indexed. Requests of MCP have fewer.
 const FEW: usize = 6;
 
-/// Where the members of an object stand, counted from its bracket. Nothing is known of one that has
-/// many, or a key with an escape in it.
+/// The positions of the members of an object, relative to its opening bracket. An object with many
+/// members, or with an escape in a key, is not indexed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Index {
     members: [Member; FEW],
-    /// How many there are, if that is known.
+    /// The number of members; `None` if the object is not indexed.
     count: Option<u8>,
 }
 
@@ -45,7 +46,7 @@ struct Member {
 }
 
 impl Index {
-    /// Walks over an object in an envelope, which is what comes next.
+    /// Scans the next value of an envelope, which must be an object.
     pub(super) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Walk<Range<usize>> {
         let start = scanner.position();
         self.count = Some(0);
@@ -95,7 +96,7 @@ impl Params {
         }
     }
 
-    /// The member `name`, if there is one, as a text, if it is one.
+    /// The member `name`, if there is one; inside it its text, if it is a string.
     pub fn field_text(&self, name: &str) -> Option<Option<Cow<'_, str>>> {
         self.field_bytes(name).map(text_of)
     }
@@ -121,7 +122,7 @@ impl Params {
             .find(|member| part(bytes, member.key) == name.as_bytes())
     }
 
-    /// Some members.
+    /// The members with these names.
     pub fn fields<const N: usize>(&self, names: [&str; N]) -> [Option<RawJson>; N] {
         match self.index.members() {
             Some(_) => names.map(|name| self.field(name)),
@@ -129,7 +130,7 @@ impl Params {
         }
     }
 
-    /// A name that two members have; see [`RawJson::repeated_member`].
+    /// A name that appears twice, if there is one; see [`RawJson::repeated_member`].
     pub fn repeated_member(&self) -> Option<Cow<'_, str>> {
         let Some(members) = self.index.members() else {
             return self.json.repeated_member();
@@ -153,7 +154,7 @@ fn part(bytes: &[u8], at: (u32, u32)) -> &[u8] {
     bytes.get(range(at)).unwrap_or_default()
 }
 
-/// An object that was not part of a message.
+/// Parameters that were not part of a message have no index.
 impl From<RawJson> for Params {
     fn from(json: RawJson) -> Self {
         let index = Index::default();
@@ -202,7 +203,7 @@ mod tests {
         request.params.expect("it has some")
     }
 
-    /// Whatever way they are found, by the index or by a walk, members are the same.
+    /// Members are the same, whether they are found by the index or by a scan.
     #[test]
     fn what_the_index_finds_is_what_a_walk_finds() {
         let few = r#"{ "a":1 ,"b" : "x\"y","c":{"a":2},"":[],"d":null}"#;

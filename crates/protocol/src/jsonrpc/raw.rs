@@ -1,4 +1,4 @@
-//! JSON that has been checked and is kept as text.
+//! JSON that has been validated and is kept as text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 use super::members::Members;
 use super::scan::{MAX_DEPTH, Scanner, Walk, unescape};
 
-/// A JSON value that is known to be well formed and is decoded only when somebody wants it.
+/// A well-formed JSON value that is decoded only on demand.
 ///
-/// It is a slice of the frame it arrived in, so passing it on costs nothing.
+/// It is a slice of the frame it arrived in, so that passing it on copies nothing.
 ///
 /// ```
 /// use belay_protocol::jsonrpc::RawJson;
@@ -31,13 +31,13 @@ use super::scan::{MAX_DEPTH, Scanner, Walk, unescape};
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawJson(Bytes);
 
-/// A text that is not one well-formed JSON value.
+/// The error for a text that is not one well-formed JSON value.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("not JSON: {0}")]
 pub struct InvalidJson(String);
 
 impl RawJson {
-    /// Checks `text` and keeps it.
+    /// Validates `text` and keeps it.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, InvalidJson> {
         let bytes: Bytes = text.into();
         let text = str::from_utf8(&bytes).map_err(|error| InvalidJson(error.to_string()))?;
@@ -45,7 +45,7 @@ impl RawJson {
         Ok(Self::from_scanned(bytes.slice(range)))
     }
 
-    /// Writes `value` as JSON.
+    /// Encodes `value` as JSON.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         serde_json::to_vec(value).map(|bytes| Self::from_scanned(bytes.into()))
     }
@@ -55,9 +55,9 @@ impl RawJson {
         Self(Bytes::from_static(b"{}"))
     }
 
-    /// For bytes that a [`Scanner`] has just walked over, or that `serde_json` has just written.
+    /// For bytes that a [`Scanner`] has validated, or that `serde_json` has written.
     pub(super) fn from_scanned(bytes: Bytes) -> Self {
-        // Inside strings a newline is always escaped, so the ones found here are white space.
+        // Strings always escape newlines, so the ones found here are white space.
         if memchr2(b'\n', b'\r', &bytes).is_none() {
             return Self(bytes);
         }
@@ -68,19 +68,19 @@ impl RawJson {
         Self(bytes.iter().map(spaces_for_newlines).collect())
     }
 
-    /// For bytes that are known to be one value without a newline.
+    /// For bytes that are one valid value without newlines.
     pub(super) fn from_written(bytes: Bytes) -> Self {
         Self(bytes)
     }
 
-    /// A part of it that is a value by itself.
+    /// A part of it that is itself a value.
     pub(super) fn part(&self, range: Range<usize>) -> Self {
         Self(self.0.slice(range))
     }
 
     /// Decodes the value into a type.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        // Not `from_slice`, which looks at the UTF-8 of every string by itself.
+        // Not `from_slice`, which would validate the UTF-8 of every string again.
         serde_json::from_str(self.as_str())
     }
 
@@ -90,7 +90,7 @@ impl RawJson {
         found
     }
 
-    /// Some members of an object, found in one walk, which ends when the last of them was found.
+    /// Several members of an object, found in one scan, which ends with the last of them.
     ///
     /// ```
     /// use belay_protocol::jsonrpc::RawJson;
@@ -105,15 +105,16 @@ impl RawJson {
         fields_of(&self.0, names).map(|found| found.map(|found| Self(self.0.slice_ref(found))))
     }
 
-    /// Walks over the members of an object; does nothing if this is not one.
+    /// Calls `member` for each member of an object; does nothing if this is not an object.
     pub fn for_each_member(&self, mut member: impl FnMut(&str, Self)) {
         for (key, value) in Members::of(&self.0) {
             member(&unescaped(key), Self(self.0.slice(value)));
         }
     }
 
-    /// A name that two members of this object have. The first is what [`RawJson::field`] finds, the
-    /// last what others may find, so such an object is not to be trusted.
+    /// A name that appears twice in this object, if there is one. Parsers disagree on which of the
+    /// two values counts ([`RawJson::field`] finds the first), so such an object must not be
+    /// trusted.
     ///
     /// ```
     /// use belay_protocol::jsonrpc::RawJson;
@@ -143,7 +144,7 @@ impl RawJson {
         Some(repeated[0].clone())
     }
 
-    /// The text of a string, decoded only if it has escapes; `None` if this is not a string.
+    /// The text of a string, copied only if it has escapes; `None` if this is not a string.
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
         text_of(&self.0)
     }
@@ -159,7 +160,7 @@ impl RawJson {
         inside.trim_ascii_start() == b"}"
     }
 
-    /// The same object with a member more, which must not be there yet.
+    /// The same object with one more member, whose key must be new.
     ///
     /// ```
     /// use belay_protocol::jsonrpc::RawJson;
@@ -188,7 +189,7 @@ impl RawJson {
         Self(text.into())
     }
 
-    /// The same in memory of its own, where it may be a part of something larger.
+    /// A copy in memory of its own, which does not keep a larger frame alive.
     pub fn detached(&self) -> Self {
         Self(Bytes::copy_from_slice(&self.0))
     }
@@ -204,7 +205,7 @@ impl RawJson {
     }
 }
 
-/// Some members of a well-formed object, as [`RawJson::fields`] finds them.
+/// Several members of a well-formed object, see [`RawJson::fields`].
 pub(crate) fn fields_of<'a, const N: usize>(
     object: &'a [u8],
     names: [&str; N],
@@ -235,7 +236,7 @@ pub(crate) fn fields_of<'a, const N: usize>(
     found
 }
 
-/// What a well-formed string means; `None` if this is something else.
+/// The unescaped text of a well-formed string; `None` if this is not a string.
 pub(crate) fn text_of(json: &[u8]) -> Option<Cow<'_, str>> {
     let quoted = json.strip_prefix(b"\"")?;
     quoted.strip_suffix(b"\"").map(unescaped)

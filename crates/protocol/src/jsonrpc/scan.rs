@@ -1,15 +1,15 @@
-//! A validating walk over JSON text that keeps nothing but positions.
+//! A validating scanner of JSON text that keeps only positions.
 //!
-//! It never recurses: the kind of each open bracket is one bit, so depth costs a few words of
-//! stack, whatever a peer sends.
+//! It does not recurse. The kind of each open bracket is one bit, so any depth that a peer sends
+//! costs a few words of stack.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The deepest nesting a limit can allow.
+/// The highest depth limit that can be set.
 pub const MAX_DEPTH: usize = 512;
 
-/// Why the walk stopped.
+/// Why the scan stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum Fault {
     #[error("expected {expected} at byte {at}")]
@@ -18,19 +18,19 @@ pub(super) enum Fault {
     TooDeep { limit: usize },
 }
 
-/// What a step of the walk comes to. A fault is rare and large, so it has a box: what is returned
-/// otherwise fits into registers.
+/// The result of a step. A fault is rare and large, so it is boxed, and the usual result fits into
+/// registers.
 pub(super) type Walk<T> = Result<T, Box<Fault>>;
 
 pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
     limit: usize,
-    /// The key of the member that was being walked over when the walk stopped.
+    /// The key of the member at which the scan stopped.
     last_key: Option<Written<'a>>,
 }
 
-/// A string as written: what stands between its quotes.
+/// A string as written between its quotes, with its escapes.
 #[derive(Clone, Copy)]
 pub(super) struct Written<'a> {
     text: &'a str,
@@ -40,7 +40,7 @@ pub(super) struct Written<'a> {
 }
 
 impl<'a> Written<'a> {
-    /// What it means.
+    /// The text with its escapes resolved.
     pub(super) fn unescaped(&self) -> Cow<'a, str> {
         let inner = &self.text[self.range()];
         match self.has_escapes {
@@ -49,7 +49,7 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// The same as bytes, for comparisons.
+    /// The same as bytes, for comparison.
     pub(super) fn bytes(&self) -> Cow<'a, [u8]> {
         match self.has_escapes {
             true => Cow::Owned(self.unescaped().into_owned().into_bytes()),
@@ -61,13 +61,14 @@ impl<'a> Written<'a> {
         self.has_escapes
     }
 
-    /// Where it stands.
+    /// The position of the text between the quotes.
     pub(super) fn range(&self) -> Range<usize> {
         self.start..self.end
     }
 }
 
-/// What a string means; `inner` is what stands between its quotes, and was scanned before.
+/// Resolves the escapes of a string. `inner` is the text between its quotes, and was scanned
+/// before.
 pub(super) fn unescape(inner: &str) -> Cow<'_, str> {
     if !inner.as_bytes().contains(&b'\\') {
         return Cow::Borrowed(inner);
@@ -87,7 +88,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Walks over one value and the white space before it; tells where the value stands.
+    /// Scans one value and the white space before it, and returns the range of the value.
     pub(super) fn value(&mut self) -> Walk<Range<usize>> {
         self.value_within(0)
     }
@@ -100,7 +101,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The first byte that is not white space.
+    /// Skips white space, and returns the next byte without taking it.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<u8> {
         loop {
@@ -112,13 +113,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where the walk has come to.
+    /// The current position.
     pub(super) fn position(&self) -> usize {
         self.at
     }
 
-    /// Walks over an object that stands in `depth` brackets, and is what comes next. Whoever is given
-    /// a key walks over its value, with [`Scanner::value_within`] or another of these.
+    /// Scans the next value, an object inside `depth` brackets. The callback gets each key and must
+    /// scan its value, for example with [`Scanner::value_within`].
     #[inline]
     pub(super) fn members<E: From<Box<Fault>>>(
         &mut self,
@@ -160,13 +161,13 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// The last member of the outermost object that [`Scanner::members`] came to.
+    /// The last key that [`Scanner::members`] came to in the outermost object before it failed.
     pub(super) fn last_key(&self) -> Option<Cow<'a, str>> {
         self.last_key.map(|key| key.unescaped())
     }
 
-    /// Walks over an array and hands out its elements, until one of them is said to be enough; the
-    /// array is what comes next.
+    /// Scans the next value, an array, and passes its elements to the callback until that returns
+    /// false.
     pub(super) fn elements(&mut self, mut element: impl FnMut(Range<usize>) -> bool) -> Walk<()> {
         self.expect(b'[', "an array")?;
         if self.peek() == Some(b']') {
@@ -187,7 +188,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Walks over a value that stands in so many brackets.
+    /// Scans the next value, inside `depth` brackets.
     #[inline]
     pub(super) fn value_within(&mut self, depth: usize) -> Walk<Range<usize>> {
         let first = self.peek();
@@ -200,7 +201,7 @@ impl<'a> Scanner<'a> {
         Ok(start..self.at)
     }
 
-    /// From an opening bracket to the one that closes it.
+    /// Scans from an opening bracket to the matching closing one.
     fn nested(&mut self, depth: usize) -> Walk<()> {
         let mut open = Brackets::below(depth);
         loop {
@@ -213,7 +214,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Walks over a scalar or an opening bracket. True if a value is due next.
+    /// Scans a scalar or an opening bracket. Returns true if a value must follow.
     #[inline]
     fn opening(&mut self, open: &mut Brackets) -> Walk<bool> {
         match self.peek() {
@@ -248,7 +249,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// After a value: closes what closes. True if the outermost value is complete.
+    /// Scans what follows a value. Returns true if the outermost value is complete.
     #[inline]
     fn closings(&mut self, open: &mut Brackets) -> Walk<bool> {
         loop {
@@ -292,7 +293,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// The same, if nobody wants to know which.
+    /// Scans a key without keeping it.
     #[inline]
     fn skip_key(&mut self) -> Walk<()> {
         if self.peek() != Some(b'"') {
@@ -302,7 +303,7 @@ impl<'a> Scanner<'a> {
         self.expect(b':', "`:`")
     }
 
-    /// Walks over a string, its escapes checked but not resolved; tells whether it has any.
+    /// Scans a string and validates its escapes. Returns whether it has any.
     fn string_end(&mut self) -> Walk<bool> {
         let bytes = self.bytes();
         let mut at = self.at + 1;
@@ -345,8 +346,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// One `\uXXXX`, or a pair of them for a character outside the basic plane. A lone half of
-    /// such a pair has no meaning, and decoders disagree on it: refused here, once.
+    /// Scans one `\uXXXX`, or a surrogate pair for a character outside the basic plane. A lone
+    /// surrogate has no meaning, and decoders disagree on it, so it is refused here.
     fn unicode_escape(&mut self) -> Walk<()> {
         match self.hex_escape()? {
             0xD800..=0xDBFF => match self.hex_escape() {
@@ -451,13 +452,13 @@ fn too_deep(limit: usize) -> Box<Fault> {
     Box::new(Fault::TooDeep { limit })
 }
 
-/// How many bytes stand before the first quote, backslash or control character.
+/// The number of bytes before the first quote, backslash or control character.
 ///
-/// Most of what a peer sends is inside strings, so this is where the time goes: it looks at eight
-/// bytes at once. In `word - ONES * n & !word & HIGHS` the high bit of each byte below `n` is set;
-/// a borrow can set it for bytes after the first such byte, but never before it. A byte that is equal
-/// to another is below one when both are combined by XOR; and neither a quote nor a backslash has a
-/// high bit, so that `!word` does for all three.
+/// Most of what a peer sends is inside strings, so most of the time is spent here. It checks eight
+/// bytes at once. In `word - ONES * n & !word & HIGHS` the high bit of each byte below `n` is set.
+/// A borrow can set it for bytes after the first such byte, but never before it. A byte equals
+/// another if their XOR is below one. Neither a quote nor a backslash has a high bit, so `!word` is
+/// right for all three.
 #[inline]
 pub(super) fn plain_run(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);

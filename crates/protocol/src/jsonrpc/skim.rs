@@ -1,22 +1,21 @@
-//! What can be told of a message that is too long to be kept: which request it speaks of, and what
-//! it was meant to be. It is looked at piece by piece, while it is thrown away.
+//! Finds the id and the kind of a message that is too long to keep, piece by piece while it is
+//! skipped.
 
 use super::{Kind, RequestId};
 
-/// A key or an id that is longer means nothing to us.
+/// Longer keys and ids are ignored.
 const LONGEST: usize = 256;
 
-/// Walks over the text of one object, and keeps only what stands at its top.
+/// Scans the text of one object, and keeps only what is needed of its top level.
 ///
-/// The text is not checked: whoever sends broken JSON that is too long gets an answer that is as good
-/// as can be.
+/// The text is not validated: an answer to broken JSON that is too long may name a wrong id.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Skim {
     depth: usize,
     string: InString,
-    /// The text of the key or of the value that is being read at the top.
+    /// The text of the current key or value at the top level.
     token: Vec<u8>,
-    /// The key whose value is being read; `None` while a key is.
+    /// The key whose value is being scanned; `None` while a key is.
     key: Option<Key>,
     id: Option<RequestId>,
     kind: Option<Key>,
@@ -31,7 +30,7 @@ enum InString {
     Escaped,
 }
 
-/// What a member at the top is called.
+/// The keys that matter at the top level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Key {
     Id,
@@ -47,7 +46,7 @@ impl Skim {
         }
     }
 
-    /// Whether all is known that can be used: the rest changes nothing.
+    /// Whether the id and the kind are both known, so that the rest does not matter.
     pub(crate) fn is_known(&self) -> bool {
         self.id.is_some() && self.kind.is_some()
     }
@@ -56,7 +55,7 @@ impl Skim {
         self.id.as_ref()
     }
 
-    /// What it was meant to be. The first member that tells decides.
+    /// The kind of message, decided by the first member that shows it.
     pub(crate) fn looks_like(&self) -> Kind {
         match (self.kind, &self.id) {
             (Some(Key::Answer), _) => Kind::Response,
@@ -96,7 +95,7 @@ impl Skim {
     }
 
     fn key_ended(&mut self) {
-        // The object's own bracket stands before its first key.
+        // The opening bracket of the object precedes its first key.
         let token = std::mem::take(&mut self.token);
         let token = token.trim_ascii();
         let token = token.strip_prefix(b"{").unwrap_or(token).trim_ascii();
