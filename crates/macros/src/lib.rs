@@ -1,6 +1,7 @@
-//! `#[belay::server]`, `#[tool]`, `#[prompt]` and `#[resource]`: they save typing, and do nothing that cannot be written by hand.
+//! `#[belay::server]`, `#[tool]`, `#[prompt]` and `#[resource]`. They save typing: all that they
+//! write can be written by hand.
 //!
-//! They are documented where they are used from, in the crate `belay`.
+//! They are documented in the crate `belay`, which re-exports them.
 
 mod method;
 mod options;
@@ -11,8 +12,8 @@ mod tool;
 
 use proc_macro::TokenStream;
 
-/// Makes a server of an `impl` block: every method with `#[tool]`, `#[prompt]` or
-/// `#[resource]` becomes what that says.
+/// Makes a server of an `impl` block. Every method with `#[tool]`, `#[prompt]` or `#[resource]` is
+/// added to it.
 #[proc_macro_attribute]
 pub fn server(options: TokenStream, item: TokenStream) -> TokenStream {
     server::expand(options.into(), item.into())
@@ -38,7 +39,8 @@ pub fn resource(_: TokenStream, item: TokenStream) -> TokenStream {
     misplaced("resource", item)
 }
 
-/// The block takes these off its methods, so one that is expanded stands elsewhere.
+/// The block removes these attributes from its methods, so one that is expanded by itself is
+/// misplaced.
 fn misplaced(name: &str, item: TokenStream) -> TokenStream {
     let problem = format!("#[{name}] belongs to a method in an `impl` block with #[belay::server]");
     let error = syn::Error::new(proc_macro2::Span::call_site(), problem).into_compile_error();

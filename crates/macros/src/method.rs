@@ -1,4 +1,4 @@
-//! What the methods of a server have in common, whatever they become.
+//! What tools, prompts and resources have in common: reading a method and calling it.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -7,7 +7,7 @@ use syn::{Attribute, Error, FnArg, Ident, ImplItemFn, Meta, Pat, Result, Type};
 
 use crate::options::{self, Entry, last_word, written};
 
-/// A method that handles something.
+/// A method that handles a request.
 pub(crate) struct Method {
     ident: Ident,
     takes_self: bool,
@@ -20,14 +20,14 @@ enum Parameter {
     Argument { name: Ident },
 }
 
-/// One argument, as a field.
+/// An argument of the method, as a field of the arguments type.
 struct Field {
     attributes: Vec<Attribute>,
     name: Ident,
     kind: Type,
 }
 
-/// Takes the attribute of this name off a method, if there is one.
+/// Removes the attribute of this name from a method, if there is one.
 pub(crate) fn take_attribute(method: &mut ImplItemFn, name: &str) -> Option<Attribute> {
     let is_it = |attribute: &Attribute| {
         let last = attribute.path().segments.last();
@@ -37,7 +37,7 @@ pub(crate) fn take_attribute(method: &mut ImplItemFn, name: &str) -> Option<Attr
     Some(method.attrs.remove(position))
 }
 
-/// What stands in the parentheses of an attribute.
+/// The options in the parentheses of an attribute.
 pub(crate) fn options_of(attribute: &Attribute, example: &str) -> Result<Vec<Entry>> {
     match &attribute.meta {
         Meta::Path(_) => Ok(Vec::new()),
@@ -50,8 +50,8 @@ pub(crate) fn options_of(attribute: &Attribute, example: &str) -> Result<Vec<Ent
 }
 
 impl Method {
-    /// Reads a method; what is not Rust (attributes on its parameters) is taken off it. `what` is
-    /// what it becomes, as in "a tool".
+    /// Reads a method, and removes the attributes of its parameters, which Rust does not allow.
+    /// `what` names the kind of method in errors, as in "a tool".
     pub(crate) fn read(method: &mut ImplItemFn, what: &str) -> Result<Self> {
         let signature = &method.sig;
         if !signature.generics.params.is_empty() {
@@ -93,12 +93,12 @@ impl Method {
         Ok(read)
     }
 
-    /// The names of its arguments.
+    /// The names of the arguments.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &Ident> {
         self.fields.iter().map(|field| &field.name)
     }
 
-    /// An expression that calls it: with `this`, `cx` and `arguments`.
+    /// An expression that calls the method. It uses `this`, `cx` and `arguments`.
     pub(crate) fn call(&self) -> TokenStream {
         let method = &self.ident;
         let arguments = self.parameters.iter().map(|parameter| match parameter {
@@ -110,7 +110,7 @@ impl Method {
         quote!(Self::#method(#receiver #(#arguments),*))
     }
 
-    /// A type for its arguments.
+    /// A type for the arguments.
     pub(crate) fn arguments_type(&self) -> TokenStream {
         let fields = self.fields.iter().map(Field::tokens);
         quote! {
@@ -125,7 +125,7 @@ impl Method {
     }
 }
 
-/// Takes the attributes that belong to a field of the arguments.
+/// Removes the attributes that belong on a field of the arguments type.
 fn take_field_attributes(attributes: &mut Vec<Attribute>) -> Result<Vec<Attribute>> {
     let is = |attribute: &Attribute, name: &str| attribute.path().is_ident(name);
     if let Some(cfg) = attributes

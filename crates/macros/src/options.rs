@@ -1,4 +1,4 @@
-//! What stands in the parentheses of an attribute.
+//! The options in the parentheses of an attribute.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(crate) fn parse(tokens: TokenStream) -> Result<Vec<Entry>> {
 }
 
 impl Entry {
-    /// A text in quotes.
+    /// The value as a string literal.
     pub(crate) fn text(&self) -> Result<LitStr> {
         match &self.value {
             Some(Expr::Lit(ExprLit {
@@ -43,13 +43,13 @@ impl Entry {
         }
     }
 
-    /// An expression that is a text: in quotes, or `env!(…)` and the like.
+    /// The value as an expression for a string: a literal, or `env!(…)` and the like.
     pub(crate) fn expression(&self) -> Result<Expr> {
         let wants = || self.wants("a text", "\"…\"");
         self.value.clone().ok_or_else(wants)
     }
 
-    /// A number of things.
+    /// The value as an expression for a number.
     pub(crate) fn count(&self) -> Result<Expr> {
         let wants = || self.wants("a number", "4");
         self.value.clone().ok_or_else(wants)
@@ -67,7 +67,7 @@ impl Entry {
         }
     }
 
-    /// A duration such as `"500ms"`, as an expression.
+    /// The value as a duration such as `"500ms"`; gives an expression.
     pub(crate) fn duration(&self) -> Result<TokenStream> {
         let wants = || self.wants("a duration such as \"500ms\", \"5s\" or \"2m\"", "\"5s\"");
         let text = self.text().map_err(|_| wants())?;
@@ -89,7 +89,7 @@ impl Entry {
         }
     }
 
-    /// An option that nobody knows.
+    /// The error for an unknown option.
     pub(crate) fn unknown(&self, known: &[&str]) -> Error {
         let name = self.name.to_string();
         let nearest = known.iter().min_by_key(|known| distance(known, &name));
@@ -116,7 +116,7 @@ fn duration(text: &str) -> Option<Duration> {
     }
 }
 
-/// How many letters two words differ by.
+/// The edit distance of two words.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
@@ -134,7 +134,7 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-/// The doc comments among some attributes, as one text.
+/// The doc comments among these attributes, as one text.
 pub(crate) fn docs(attributes: &[syn::Attribute]) -> Option<String> {
     let lines: Vec<String> = attributes
         .iter()
@@ -154,7 +154,7 @@ pub(crate) fn docs(attributes: &[syn::Attribute]) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// The words of a type, for comparing.
+/// The last segment of a type's path, for comparison.
 pub(crate) fn last_word(kind: &syn::Type) -> Option<String> {
     match kind {
         syn::Type::Reference(reference) => last_word(&reference.elem),
@@ -164,7 +164,7 @@ pub(crate) fn last_word(kind: &syn::Type) -> Option<String> {
     }
 }
 
-/// Tokens as they were written.
+/// Tokens as text.
 pub(crate) fn written(tokens: &impl ToTokens) -> String {
     tokens.to_token_stream().to_string()
 }

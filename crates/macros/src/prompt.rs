@@ -1,4 +1,4 @@
-//! One method that is a prompt.
+//! A method that is a prompt.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -11,7 +11,7 @@ use crate::options::docs;
 
 const KNOWN: [&str; 3] = ["name", "title", "description"];
 
-/// What a method says about the prompt it is.
+/// A prompt, as its method and attribute describe it.
 pub(crate) struct PromptMethod {
     pub(crate) name: String,
     settings: Vec<TokenStream>,

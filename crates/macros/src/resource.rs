@@ -1,4 +1,4 @@
-//! One method that is a resource, or many by a pattern.
+//! A method that is a resource, or a resource template.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -12,7 +12,7 @@ use crate::options::docs;
 const KNOWN: [&str; 5] = ["uri", "name", "title", "description", "mime_type"];
 const EXAMPLE: &str = "#[resource(uri = \"orders://{id}\")]";
 
-/// What a method says about the resource it is.
+/// A resource, as its method and attribute describe it.
 pub(crate) struct ResourceMethod {
     pub(crate) uri: LitStr,
     name: String,
@@ -103,7 +103,7 @@ impl ResourceMethod {
     }
 }
 
-/// What stands in braces in the URI are the arguments, and the other way round.
+/// Checks that the variables in braces in the URI and the arguments are the same.
 fn check_variables(uri: &LitStr, method: &Method) -> Result<()> {
     let text = uri.value();
     let inside = text

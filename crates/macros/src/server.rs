@@ -1,4 +1,4 @@
-//! An `impl` block that is a server.
+//! An `impl` block that becomes a server.
 
 use std::collections::HashMap;
 
@@ -72,8 +72,8 @@ fn impl_block(item: TokenStream) -> Result<ItemImpl> {
     Ok(block)
 }
 
-/// What a method becomes: what nothing else of its kind may be called, and an expression that adds
-/// it.
+/// A tool, prompt or resource: its name, which must be unique among its kind, and an expression
+/// that adds it.
 struct Offered {
     kind: &'static str,
     name: String,
@@ -95,7 +95,7 @@ fn offered(method: &mut ImplItemFn) -> Option<Result<Offered>> {
     Some(resource.map(|resource| offered("resource", resource.uri.value(), resource.add())))
 }
 
-/// One statement for each method that is a tool, a prompt or a resource.
+/// A statement for each method that is a tool, a prompt or a resource.
 fn statements(block: &mut ItemImpl) -> Result<Vec<TokenStream>> {
     let mut added = Vec::new();
     let mut names = HashMap::new();
@@ -109,7 +109,7 @@ fn statements(block: &mut ItemImpl) -> Result<Vec<TokenStream>> {
         };
         let read = offered.and_then(|Offered { kind, name, add }| {
             let ident = method.sig.ident.clone();
-            // A method that may not be there takes its tool along, and may be there twice.
+            // A method with a `cfg` gives it to its tool. Two such methods may have the same name.
             let cfgs: Vec<_> = method
                 .attrs
                 .iter()

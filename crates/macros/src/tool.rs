@@ -1,4 +1,4 @@
-//! One method that is a tool.
+//! A method that is a tool.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -23,10 +23,10 @@ const KNOWN: [&str; 11] = [
     "open_world",
 ];
 
-/// What a method says about the tool it is.
+/// A tool, as its method and attribute describe it.
 pub(crate) struct ToolMethod {
     pub(crate) name: String,
-    /// Calls on the builder, one for each option.
+    /// Method calls on the builder, one for each option.
     settings: Vec<TokenStream>,
     blocking: bool,
     output: TokenStream,

@@ -1,7 +1,7 @@
 //! Child processes that end with their parent.
 //!
-//! This is the one place in Belay with unsafe code: telling a child, between `fork` and `exec`, to
-//! ask for a signal when its parent dies; and telling the allocator to give memory back.
+//! This is the only unsafe code in Belay. It asks, between `fork` and `exec`, for a signal to the
+//! child when the parent dies, and it makes the allocator return memory.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,12 +11,12 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-/// Spawns a child in a process group of its own, which gets SIGTERM when this process dies (the
-/// latter on Linux only; elsewhere it has to notice that its stdin has ended).
+/// Spawns a child in its own process group. On Linux the child gets SIGTERM when this process dies;
+/// elsewhere it has to notice that its stdin has ended.
 ///
-/// The signal is sent when the *thread* that spawned the child ends, so all children are spawned
-/// from one thread that lives as long as the process does. This call waits for that thread, for as
-/// long as `fork` and `exec` take.
+/// Linux sends the signal when the *thread* that spawned the child ends. So one thread, which lives
+/// as long as the process, spawns all children. This call waits for that thread while it forks and
+/// executes.
 ///
 /// ```
 /// let mut command = std::process::Command::new("true");
@@ -27,31 +27,31 @@ use std::thread;
 pub fn spawn(command: Command) -> io::Result<Child> {
     let (done, spawned) = mpsc::channel();
     spawn_then(Prepared::new(command), move |spawned, _| {
-        // Whoever asked waits below.
+        // The receiver waits below.
         let _ = done.send(spawned);
     });
     spawned.recv().map_err(|_| gone())?
 }
 
-/// A command that is ready to be spawned, as often as one likes.
+/// A command that is ready to be spawned, any number of times.
 #[derive(Debug)]
 pub struct Prepared(Command);
 
 impl Prepared {
-    /// Makes it ready: a process group of its own, and a signal for when we die.
+    /// Prepares a command: its own process group, and a signal when the parent dies.
     pub fn new(mut command: Command) -> Self {
         prepare(&mut command);
         Self(command)
     }
 
-    /// What is run.
+    /// The program that is run.
     pub fn program(&self) -> &OsStr {
         self.0.get_program()
     }
 }
 
-/// The same without waiting: `then` is given the child, and the command to use again, on the thread
-/// that spawns. It must not take long: whoever spawns next waits for it.
+/// Spawns without waiting. `then` runs on the spawning thread, with the child and with the command
+/// for another use. It must not block, because it delays the next spawn.
 ///
 /// ```
 /// use belay_process::Prepared;
@@ -80,12 +80,12 @@ pub fn spawn_then(
     }
 }
 
-/// Makes glibc's allocator return blocks of 256 KiB and more to the system as soon as they are freed.
-/// To be called once, when a program begins. With any other allocator it does nothing.
+/// Makes glibc's allocator return blocks of 256 KiB and more to the system as soon as they are
+/// freed. Call this once, at the start of a program. With any other allocator it does nothing.
 ///
-/// By itself glibc takes the first large blocks that are freed as a sign that there will be more of
-/// them, and keeps up to 32 MiB of each kind in its heaps, where they are soon too fragmented to be
-/// used again: a server that has had 200 MiB of large messages stays at 300 MiB.
+/// By default glibc takes the first large blocks that are freed as a sign that more will follow. It
+/// then keeps blocks of up to 32 MiB in its heaps, which soon become too fragmented to be reused: a
+/// server that has handled 200 MiB of large messages stays at 300 MiB.
 ///
 /// ```
 /// belay_process::return_large_blocks();
@@ -98,8 +98,8 @@ pub fn return_large_blocks() {
             fn mallopt(parameter: c_int, value: c_int) -> c_int;
         }
         const M_MMAP_THRESHOLD: c_int = -3;
-        // SAFETY: `mallopt` is thread-safe, and knows the parameter in every version of glibc. Saying
-        // the threshold also ends its adjustment.
+        // SAFETY: `mallopt` is thread-safe, and supports this parameter in every version of glibc.
+        // Setting the threshold also ends its automatic adjustment.
         unsafe { mallopt(M_MMAP_THRESHOLD, 256 << 10) };
     }
 }
@@ -118,7 +118,7 @@ fn start_spawner() -> io::Result<Sender<Job>> {
         .spawn(move || {
             for (mut command, then) in jobs {
                 let spawned = command.0.spawn();
-                // If this thread ended, every child of ours would get its signal.
+                // A panic is caught: if this thread ended, every child would get its signal.
                 let _ = catch_unwind(AssertUnwindSafe(move || then(spawned, command)));
             }
         })?;
@@ -144,8 +144,8 @@ fn prepare(command: &mut Command) {
     }
 }
 
-/// Asks for SIGTERM when the parent dies. If it died before that was asked for, nobody would ever
-/// send it: so look once more.
+/// Asks for SIGTERM when the parent dies. If the parent died before this call, the signal would
+/// never be sent, so check the parent afterwards.
 #[cfg(target_os = "linux")]
 fn die_with(parent: rustix::process::Pid) -> io::Result<()> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};

@@ -1,4 +1,4 @@
-//! Pipes that misbehave.
+//! Pipes with faults.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// What goes wrong with a [`Faulty`] stream. Can be changed at any time, from anywhere.
+/// The faults of a [`Faulty`] stream. They can be changed at any time, from any task or thread.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -41,27 +41,27 @@ struct State {
 }
 
 impl Faults {
-    /// Nothing moves until this is taken back: a peer that has stopped reading, a pipe that is full.
+    /// While stalled, no byte is read or written, as with a peer that has stopped reading.
     pub fn stall(&self, stalled: bool) {
         self.change(|state| state.stalled = stalled);
     }
 
-    /// The pipe breaks, for good.
+    /// Breaks the pipe permanently: every read and write fails.
     pub fn cut(&self) {
         self.change(|state| state.cut = true);
     }
 
-    /// At most so many bytes move at once.
+    /// Limits each read and each write to this many bytes.
     pub fn split(&self, bytes: Option<usize>) {
         self.change(|state| state.split = bytes);
     }
 
-    /// Everything that is read comes so much later.
+    /// Delays each read by this duration.
     pub fn delay(&self, delay: Option<Duration>) {
         self.change(|state| state.delay = delay);
     }
 
-    /// These bytes are read before anything else.
+    /// Makes these bytes be read before any others.
     pub fn garbage(&self, bytes: impl AsRef<[u8]>) {
         self.change(|state| state.garbage.extend(bytes.as_ref()));
     }
@@ -79,7 +79,7 @@ impl Faults {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether something may move now, and how much of it.
+    /// Waits while the pipe is stalled; returns how many bytes may be read or written at once.
     fn poll_open(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut state = self.lock();
         if state.cut {
@@ -95,7 +95,7 @@ impl Faults {
     }
 }
 
-/// A stream with faults.
+/// A byte stream with faults.
 #[derive(Debug)]
 pub struct Faulty<S> {
     inner: S,
@@ -104,7 +104,7 @@ pub struct Faulty<S> {
 }
 
 impl<S> Faulty<S> {
-    /// Wraps a stream; the faults can be shared with others.
+    /// Wraps a stream. Several streams can share their faults.
     pub fn new(inner: S, faults: &Faults) -> Self {
         Self {
             inner,

@@ -1,10 +1,12 @@
-//! Looks at the books.
+//! Checks a ledger.
 
 use belay::outcome::{Book, Ledger};
 
-/// Checks that `started = ends + in flight`, in both directions, and that nothing is in flight.
+/// Asserts that `started = ends + in flight` in both directions, and that nothing is in flight.
 ///
-/// It panics if something is: it is for the end of a test.
+/// # Panics
+///
+/// If a request is in flight.
 ///
 /// ```
 /// belay_testkit::check(&belay::outcome::Ledger::default());

@@ -1,11 +1,12 @@
-//! For testing MCP clients and servers, ours and yours.
+//! Tools for testing MCP clients and servers, Belay's and your own.
 //!
-//! - [`Peer`] is the other side, played by the test itself: a test reads like a conversation.
-//! - [`RawHttp`] is the other side on HTTP, byte by byte.
-//! - [`pair`] joins a real client and a real server.
-//! - [`Faults`] make a pipe stall, break, tear, dawdle and stutter.
-//! - [`check`] looks at a ledger: `started = ends + in flight`.
-//! - [`Transcript`] looks at the wire: every request has exactly one answer.
+//! - [`Peer`] is a scripted peer: the test itself plays the other side, so it reads like a
+//!   dialogue.
+//! - [`RawHttp`] is a scripted HTTP client, down to single bytes.
+//! - [`pair`] connects a real client and a real server.
+//! - [`Faults`] make a pipe stall, break, split or delay its bytes, or deliver garbage.
+//! - [`check`] checks a ledger: `started = ends + in flight`, and nothing is in flight.
+//! - [`Transcript`] checks the wire: every request has exactly one answer.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

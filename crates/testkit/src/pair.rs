@@ -1,4 +1,4 @@
-//! A real client and a real server.
+//! Connects a real client and a real server.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use belay::client::Mode;
 use belay::server::ServerConnection;
 use belay::{Client, Error, Server};
 
-/// Joins a client and a server by a pipe in memory.
+/// Connects a client to a server through a pipe in memory.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -22,7 +22,7 @@ use belay::{Client, Error, Server};
 ///
 /// # Cancel safety
 ///
-/// Dropping it closes both ends.
+/// Dropping the future closes both ends.
 pub async fn pair(server: &Server, mode: Mode) -> Result<(Client, ServerConnection), Error> {
     let ((server_in, server_out), (client_in, client_out)) = belay::transport::memory();
     let serving = server.serve(server_in, server_out);
@@ -33,11 +33,15 @@ pub async fn pair(server: &Server, mode: Mode) -> Result<(Client, ServerConnecti
     Ok((client, serving))
 }
 
-/// Waits until something is so. It panics after ten seconds: it is for tests.
+/// Waits until a condition is true. It is polled every millisecond.
+///
+/// # Panics
+///
+/// If the condition is not true after 10,000 polls, which takes at least ten seconds.
 ///
 /// # Cancel safety
 ///
-/// Dropping it changes nothing.
+/// Dropping the future changes nothing.
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..10_000 {
         if is_so() {

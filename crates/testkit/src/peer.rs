@@ -1,4 +1,4 @@
-//! The other side, played by a test.
+//! A scripted peer.
 
 use std::time::Duration;
 
@@ -7,19 +7,21 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
 use tokio::time::timeout;
 
-/// How long a test waits for something that should come. A busy machine is no reason to fail.
+/// How long a test waits for an expected message. It is generous, so that a busy machine does not
+/// fail a test.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One side of a conversation, message by message. It knows no rules, so it can break them.
+/// One side of a connection, which a test plays message by message. It knows no rules, so it can
+/// break them.
 ///
-/// It panics if what it waits for does not come: it is for tests.
+/// For tests only: methods panic if the expected message does not come.
 pub struct Peer {
     lines: Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>,
     writer: Option<Box<dyn AsyncWrite + Send + Unpin>>,
 }
 
 impl Peer {
-    /// A peer on any pair of byte streams.
+    /// Creates a peer on a pair of byte streams.
     pub fn new(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
@@ -31,17 +33,17 @@ impl Peer {
         }
     }
 
-    /// A peer, and the other end of the pipe to it.
+    /// Creates a peer, and the other end of the pipe to it.
     pub fn pipe() -> (Self, MemoryEnd) {
         let ((reader, writer), other) = belay::transport::memory();
         (Self::new(reader, writer), other)
     }
 
-    /// The next message. `None` if the other side has closed its end.
+    /// Receives the next message. `None` if the other side has closed its end.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it loses nothing.
+    /// Dropping the future loses no message.
     pub async fn hear(&mut self) -> Option<Value> {
         let line = timeout(PATIENCE, self.lines.next_line()).await;
         let line = line.expect("nothing came for ten seconds");
@@ -49,11 +51,11 @@ impl Peer {
         Some(serde_json::from_str(&line).expect("every line is JSON"))
     }
 
-    /// The next message, which must be of this method.
+    /// Receives the next message, which must have this method.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it loses nothing.
+    /// Dropping the future loses no message.
     pub async fn expect(&mut self, method: &str) -> Value {
         let message = self.hear().await;
         let message = message.unwrap_or_else(|| panic!("expected {method}, but the pipe ended"));
@@ -61,11 +63,11 @@ impl Peer {
         message
     }
 
-    /// The next message, which must be the answer to a request of ours.
+    /// Receives the next message, which must be the answer to our request with this id.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it loses nothing.
+    /// Dropping the future loses no message.
     pub async fn expect_answer(&mut self, id: impl Into<Value>) -> Value {
         let message = self
             .hear()
@@ -76,31 +78,31 @@ impl Peer {
         message
     }
 
-    /// Nothing comes for so long. Use it with paused time, or sparingly.
+    /// Expects that no message comes for this long. Use it with paused time, or sparingly.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it loses nothing.
+    /// Dropping the future loses no message.
     pub async fn expect_silence(&mut self, span: Duration) {
         if let Ok(line) = timeout(span, self.lines.next_line()).await {
             panic!("expected silence, and heard {line:?}");
         }
     }
 
-    /// Says something.
+    /// Sends a message.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, part of it may have been said.
+    /// If the future is dropped, a part of the message may have been sent.
     pub async fn say(&mut self, message: Value) {
         self.say_raw(&format!("{message}\n")).await;
     }
 
-    /// Says anything at all.
+    /// Sends arbitrary bytes.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, part of it may have been said.
+    /// If the future is dropped, a part of the bytes may have been sent.
     pub async fn say_raw(&mut self, text: impl AsRef<[u8]>) {
         let writer = self.writer.as_mut().expect("it has not hung up");
         let said = timeout(PATIENCE, writer.write_all(text.as_ref())).await;
@@ -109,22 +111,22 @@ impl Peer {
         let _ = writer.flush().await;
     }
 
-    /// Asks something.
+    /// Sends a request.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, part of it may have been said.
+    /// If the future is dropped, a part of the message may have been sent.
     pub async fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) {
         let id: Value = id.into();
         self.say(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
             .await;
     }
 
-    /// Tells something.
+    /// Sends a notification.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, part of it may have been said.
+    /// If the future is dropped, a part of the message may have been sent.
     pub async fn tell(&mut self, method: &str, params: Value) {
         self.say(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
             .await;
@@ -134,30 +136,31 @@ impl Peer {
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, part of it may have been said.
+    /// If the future is dropped, a part of the message may have been sent.
     pub async fn answer(&mut self, request: &Value, result: Value) {
         let id = &request["id"];
         self.say(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
             .await;
     }
 
-    /// Hangs up, but goes on listening.
+    /// Closes the sending direction. Messages can still be received.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, it has hung up all the same.
+    /// If the future is dropped, the direction is closed all the same.
     pub async fn hang_up(&mut self) {
         if let Some(mut writer) = self.writer.take() {
-            // It may be one half of something whose other half is still there.
+            // An explicit shutdown, since the writer may be one half of a stream whose other half
+            // stays open.
             let _ = writer.shutdown().await;
         }
     }
 
-    /// Plays a modern server that a client has just connected to.
+    /// Plays the handshake of a modern server with a client that has just connected.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the handshake is left where it is.
+    /// If the future is dropped, the handshake stays incomplete.
     pub async fn open_modern(&mut self) {
         let probe = self.expect("server/discover").await;
         let introduction = json!({
@@ -167,11 +170,11 @@ impl Peer {
         self.answer(&probe, introduction).await;
     }
 
-    /// Plays a legacy server that a client has just connected to, with or without a probe.
+    /// Plays the handshake of a legacy server, with or without an era probe before it.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the handshake is left where it is.
+    /// If the future is dropped, the handshake stays incomplete.
     pub async fn open_legacy(&mut self) {
         let mut asked = self.hear().await.expect("expected a handshake");
         if asked["method"] == "server/discover" {
@@ -190,11 +193,11 @@ impl Peer {
         self.expect("notifications/initialized").await;
     }
 
-    /// Plays a legacy client that has just connected.
+    /// Plays the handshake of a legacy client that has just connected.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the handshake is left where it is.
+    /// If the future is dropped, the handshake stays incomplete.
     pub async fn initialize(&mut self) {
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} },

@@ -1,4 +1,4 @@
-//! HTTP/1.1 by hand, for what no well-behaved client does.
+//! HTTP/1.1 by hand, for requests that a well-behaved client does not send.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,10 +10,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Longer than that nothing takes.
+/// No operation of a test takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection on which a test speaks HTTP/1.1 itself, byte by byte if it wants to.
+/// A connection on which a test writes HTTP/1.1 itself, byte by byte if it wants to.
 ///
 /// ```no_run
 /// # async fn example(address: std::net::SocketAddr) {
@@ -31,31 +31,31 @@ pub struct RawHttp {
     read: Vec<u8>,
     chunked: bool,
     events: SseDecoder,
-    /// Headers that go out with every request.
+    /// Headers that are sent with every request.
     pub headers: Vec<(String, String)>,
-    /// Where requests go to.
+    /// The path of requests.
     pub path: String,
 }
 
-/// The head of an answer, and its body if that has a length.
+/// The head of a response, and its body if the body has a length.
 #[derive(Clone, Debug)]
 pub struct RawAnswer {
-    /// Its status.
+    /// The status code.
     pub status: u16,
-    /// Its headers, their names in lower case.
+    /// The headers. Names are in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body; nothing if that is a stream.
+    /// The body; empty if it is a stream.
     pub body: Vec<u8>,
 }
 
 impl RawAnswer {
-    /// A header by its name in lower case.
+    /// The value of a header. The name must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Whether the body is a stream of events.
+    /// Whether the body is an event stream.
     pub fn is_stream(&self) -> bool {
         self.header("content-type") == Some("text/event-stream")
     }
@@ -71,12 +71,12 @@ impl RawHttp {
     ///
     /// # Panics
     ///
-    /// Whatever goes wrong here is a failed test: all methods panic.
+    /// All methods panic on an error, which fails the test.
     pub async fn connect(address: SocketAddr) -> Self {
         Self::over(TcpStream::connect(address).await.expect("a server"))
     }
 
-    /// The same on a connection that is there: from another address, or with small buffers.
+    /// Uses an existing connection, for example from another address or with small buffers.
     pub fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("a socket");
         let address = stream.peer_addr().expect("a connection");
@@ -95,7 +95,7 @@ impl RawHttp {
         }
     }
 
-    /// Replaces a header, or takes it away.
+    /// Replaces a header, or removes it.
     pub fn set<'a>(&mut self, name: &str, value: impl Into<Option<&'a str>>) {
         self.headers
             .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -104,7 +104,7 @@ impl RawHttp {
         }
     }
 
-    /// Opens a legacy session, which later requests belong to.
+    /// Opens a legacy session. Later requests belong to it.
     pub async fn initialize(&mut self, version: &str) {
         let params = json!({
             "protocolVersion": version,
@@ -124,7 +124,7 @@ impl RawHttp {
         assert_eq!(self.answer().await.status, 202);
     }
 
-    /// Calls a tool, within a session if there is one, else in the modern era.
+    /// Calls a tool: within the session if there is one, otherwise in the modern era.
     pub async fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) {
         let id: Value = id.into();
         let in_session = self
@@ -149,13 +149,13 @@ impl RawHttp {
         self.send("POST", message.to_string().as_bytes()).await;
     }
 
-    /// Sends a request.
+    /// Sends a request with any HTTP method.
     pub async fn send(&mut self, method: &str, body: &[u8]) {
         let request = self.encoded(method, body);
         self.bytes(&request).await;
     }
 
-    /// The bytes of a request, for those who send several at once.
+    /// The bytes of a request, for tests that send several at once.
     pub fn encoded(&self, method: &str, body: &[u8]) -> Vec<u8> {
         let mut head = format!("{method} {} HTTP/1.1\r\n", self.path);
         for (name, value) in &self.headers {
@@ -167,28 +167,28 @@ impl RawHttp {
         request
     }
 
-    /// Sends any bytes.
+    /// Sends arbitrary bytes.
     pub async fn bytes(&mut self, bytes: &[u8]) {
         self.try_bytes(bytes).await.expect("an open socket");
     }
 
-    /// The same, if the connection does not end before.
+    /// The same, but returns an error if the connection ends.
     pub async fn try_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes).await
     }
 
-    /// Closes the sending half, and leaves the other open.
+    /// Closes the sending direction, and leaves the other open.
     pub async fn half_close(&mut self) {
         let _ = self.stream.shutdown().await;
     }
 
-    /// Reads the next answer: the head of a stream, or all of it.
+    /// Reads the next response: the head of a stream, or the whole response.
     pub async fn answer(&mut self) -> RawAnswer {
         let answer = timeout(PATIENCE, self.try_answer()).await;
         answer.expect("an answer in time").expect("an answer")
     }
 
-    /// The same, if the connection does not end before.
+    /// The same without a timeout; returns an error if the connection ends.
     pub async fn try_answer(&mut self) -> io::Result<RawAnswer> {
         let end = loop {
             let end = self
@@ -229,7 +229,7 @@ impl RawHttp {
     }
 
     /// The next message on a stream; `None` if the stream is over. Comments and empty events are
-    /// passed over.
+    /// skipped.
     pub async fn message(&mut self) -> Option<Value> {
         loop {
             let event = self.event().await?;
@@ -239,13 +239,14 @@ impl RawHttp {
         }
     }
 
-    /// The next event on a stream: its id and its message, if it has them. What is no JSON is a text.
+    /// The next event on a stream: its id and its message, if it has them. Data that is not JSON
+    /// becomes a string.
     pub async fn event(&mut self) -> Option<(Option<String>, Value)> {
         let event = timeout(PATIENCE, self.try_event()).await;
         event.expect("an event in time").ok().flatten()
     }
 
-    /// The same, however long it takes; an error if the stream breaks off.
+    /// The same without a timeout; returns an error if the stream breaks off.
     pub async fn try_event(&mut self) -> io::Result<Option<(Option<String>, Value)>> {
         loop {
             if let Some(event) = self.events.next_event() {

@@ -1,16 +1,18 @@
-//! What passed on one connection, seen from outside.
+//! The messages of one connection, recorded from outside.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// The requests that were sent to one side, against the answers that came back from it
+/// Records the requests sent to one side and the answers that came back, and checks that they match
 /// (**answered-or-gone**).
 ///
-/// A ledger can be balanced while an answer is missing; this looks at the frames themselves. Record
-/// every frame of a connection, then [`check`](Self::check). A batch counts as the frames in it.
+/// A ledger can be balanced although an answer is missing; this type looks at the frames
+/// themselves. Record every frame of a connection, then call [`check`](Self::check). A batch counts
+/// as the frames in it.
 ///
-/// Progress is held against **order** and **silence** where the request named a token for it.
+/// Progress is checked against **order** and **silence**. Progress for a token that no request
+/// named is an error.
 ///
 /// ```
 /// use belay_testkit::Transcript;
@@ -23,13 +25,13 @@ use serde_json::Value;
 /// ```
 #[derive(Clone, Default, Debug)]
 pub struct Transcript {
-    /// By id, as it is written in JSON: `7` is not `"7"`.
+    /// By id as JSON text, so that `7` is not `"7"`.
     requests: HashMap<String, Seen>,
-    /// The id of the request that named a progress token.
+    /// The id of the request that named each progress token.
     tokens: HashMap<String, String>,
-    /// How many requests still want an answer.
+    /// How many requests wait for an answer.
     open: usize,
-    /// The first frame that should not have come.
+    /// The first frame that must not have come.
     broken: Option<String>,
 }
 
@@ -38,7 +40,7 @@ struct Seen {
     sent: usize,
     cancelled: bool,
     cut: bool,
-    /// It was cancelled so long ago that nothing may come for it any more.
+    /// Its cancel was certainly read, so nothing may come for it any more.
     silent: bool,
     answers: usize,
     refusals: usize,
@@ -67,7 +69,7 @@ impl Seen {
 }
 
 impl Transcript {
-    /// A frame went to the side that is looked at. What is no JSON is passed over.
+    /// Records a frame sent to the observed side. Frames that are not JSON are skipped.
     pub fn sent(&mut self, frame: &[u8]) {
         for message in messages(frame) {
             let (id, method) = (message.get("id"), message["method"].as_str());
@@ -87,7 +89,7 @@ impl Transcript {
         }
     }
 
-    /// A frame came from the side that is looked at.
+    /// Records a frame from the observed side.
     pub fn received(&mut self, frame: &[u8]) {
         for message in messages(frame) {
             if message["method"] == "notifications/progress" {
@@ -100,7 +102,7 @@ impl Transcript {
         }
     }
 
-    /// The connection was cut by whoever asked: what has no answer yet needs none.
+    /// The requesting side has cut the connection: open requests need no answer any more.
     pub fn cut(&mut self) {
         for seen in self.requests.values_mut().filter(|seen| seen.is_open()) {
             seen.cut = true;
@@ -108,14 +110,13 @@ impl Transcript {
         self.open = 0;
     }
 
-    /// The same for one request: what carried it alone was cut.
+    /// The same for one request, whose own stream was cut.
     pub fn cut_request(&mut self, id: &Value) {
         self.change(id.to_string(), |seen| seen.cut = true);
     }
 
-    /// Every cancel until now was read by the other side, since something that was sent after it on
-    /// the same pipe has its answer: from here on nothing may come for what was cancelled
-    /// (**silence**).
+    /// The observed side has read every cancel sent so far, because it has answered a later message
+    /// on the same pipe. From here on nothing may come for the cancelled requests (**silence**).
     pub fn cancels_were_read(&mut self) {
         for seen in self.requests.values_mut().filter(|seen| seen.cancelled) {
             seen.silent = true;
@@ -127,7 +128,7 @@ impl Transcript {
         self.requests.values().map(|seen| seen.sent).sum()
     }
 
-    /// How many answers came, errors included.
+    /// How many answers came, including errors.
     pub fn answers(&self) -> usize {
         self.requests.values().map(|seen| seen.answers).sum()
     }
@@ -137,26 +138,26 @@ impl Transcript {
         self.requests.values().map(|seen| seen.refusals).sum()
     }
 
-    /// How many requests were cancelled, and got no answer.
+    /// How many requests were cancelled and got no answer.
     pub fn cancelled(&self) -> usize {
         let cancelled = self.requests.values().filter(|seen| seen.cancelled);
         cancelled.map(Seen::unanswered).sum()
     }
 
-    /// How many requests were cut off, and got no answer.
+    /// How many requests were cut off and got no answer.
     pub fn cut_off(&self) -> usize {
         let cut = self.requests.values();
         let cut = cut.filter(|seen| seen.cut && !seen.cancelled);
         cut.map(Seen::unanswered).sum()
     }
 
-    /// How many requests still want an answer.
+    /// How many requests wait for an answer.
     pub fn open(&self) -> usize {
         self.open
     }
 
-    /// Whether every request has exactly one answer; at most one, if it was cancelled or cut off. Tells
-    /// what is wrong.
+    /// Checks that every request has exactly one answer, or at most one if it was cancelled or cut
+    /// off. The error says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());
@@ -222,7 +223,7 @@ impl Transcript {
     }
 }
 
-/// The messages in a frame: none if it is no JSON, several if it is a batch.
+/// The messages in a frame: none if it is not JSON, several if it is a batch.
 fn messages(frame: &[u8]) -> Vec<Value> {
     match serde_json::from_slice(frame) {
         Ok(Value::Array(batch)) => batch,
