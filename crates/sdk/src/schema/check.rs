@@ -1,8 +1,8 @@
-//! Holding a value against a schema.
+//! Checks a value against a schema.
 //!
-//! A part of the schema that leads to others is held against a part of the value once, whatever number of
-//! ways lead there, and all that is done is counted. Where only one way leads there, nothing has to be
-//! remembered for that.
+//! A subschema that refers to others is checked against the same part of a value only once, however
+//! many references lead to it, and all work is counted. Where only one reference leads to it, the
+//! verdict need not be remembered.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,34 +19,35 @@ use super::seen::Seen;
 use super::truth::{Count, Truth};
 use super::{LEVELS, Schema};
 
-/// So much is done to hold a small value against a schema: about so many parts are looked at.
+/// The work that a check of a small value may take: about this many parts are looked at.
 pub(super) const WORK: u64 = 500_000;
-/// And so much more for each part of the value, or 64 bytes of text. Each part of a plain table takes about
-/// five; where there are unions and patterns, ten. Work that multiplies (large schemas, meanings of anchors)
-/// comes to an end here however large the value is: it takes at most ten times as long as it took to read
-/// the value, or half a second for 4 MiB of text, if all of it is in patterns that are hard to match.
+/// The additional work for each part of the value, or 64 bytes of text. A part of a plain table
+/// takes about five units; with unions and patterns, ten. This stops work that multiplies (large
+/// schemas, dynamic anchors), however large the value is: a check takes at most ten times as long
+/// as parsing the value, or half a second for 4 MiB of text if all of it is in patterns that are
+/// hard to match.
 pub(super) const WORK_PER_PART: u64 = 16;
-/// To remember a verdict takes longer than to look at a part.
+/// Remembering a verdict takes longer than looking at a part.
 const PAIR: u64 = 7;
-/// So many verdicts are remembered at once. Memory does not grow with the value.
+/// The maximum number of verdicts remembered at once, so that memory does not grow with the value.
 pub(super) const REMEMBERED: u64 = 500_000;
 
-/// It could not be found out whether a value fits.
+/// Why a check was given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Undecided {
     /// The schema refers to itself without going deeper into the value.
     Endless,
-    /// It goes too deep.
+    /// The check is nested too deeply.
     Deep,
-    /// It takes more work than it may.
+    /// The check takes too much work.
     Work,
 }
 
-/// Whether a value fits, and what of it was seen then.
+/// Whether a value is valid, and which of its members or items were evaluated.
 #[derive(Clone)]
 pub(super) struct Verdict {
     pub(super) fits: Truth,
-    /// Nothing, mostly.
+    /// Mostly `None`.
     seen: Option<Rc<Seen>>,
 }
 
@@ -60,24 +61,24 @@ impl Verdict {
 pub(super) struct Check<'s> {
     pub(super) schema: &'s Schema,
     known: HashMap<Key, Known>,
-    /// Everything is remembered: the value is looked at again, to find out what is wrong with it.
+    /// Remembers all verdicts, for the second pass that finds out what is wrong.
     pub(super) remembers_all: bool,
-    /// How much is in `known`: its entries, and what they have seen.
+    /// The size of `known`: its entries, and what they have evaluated.
     pub(super) remembered: u64,
     pub(super) level: usize,
     pub(super) work: u64,
     pub(super) most_work: u64,
-    /// The value, as long as nobody has measured it.
+    /// The value, until its size was measured.
     unmeasured: Option<&'s Value>,
     pub(super) scopes: Scopes,
     names: HashMap<usize, Rc<Vec<Value>>>,
 }
 
-/// A part of the schema, a part of the value, and what anchors mean here.
+/// A subschema, the address of a part of the value, and the dynamic scope.
 type Key = (Part, usize, Scope);
 
 enum Known {
-    /// It is being found out.
+    /// The check is still running.
     Open,
     Verdict(Verdict),
 }
@@ -98,7 +99,7 @@ impl<'s> Check<'s> {
         }
     }
 
-    /// Whether a value fits a part of the schema.
+    /// Whether a value matches a subschema.
     pub(super) fn fits(
         &mut self,
         part: Part,
@@ -130,7 +131,7 @@ impl<'s> Check<'s> {
         Ok(verdict)
     }
 
-    /// Whether a value fits a part of the schema that leads to others.
+    /// Whether a value matches a subschema that refers to others.
     fn deeper(&mut self, part: Part, value: &Value, scope: Scope) -> Result<Verdict, Undecided> {
         if self.level == LEVELS {
             return Err(Undecided::Deep);
@@ -142,7 +143,7 @@ impl<'s> Check<'s> {
         Ok(verdict(fits, seen))
     }
 
-    /// Whether a value does what all rules of a part ask for.
+    /// Whether a value follows all rules of a subschema.
     fn keeps_all(
         &mut self,
         part: Part,
@@ -153,7 +154,7 @@ impl<'s> Check<'s> {
         let mut fits = Truth::Yes;
         for rule in &self.schema.nodes[part].rules {
             fits = fits.and(self.follows(rule, value, scope, seen)?);
-            // What is unknown can still turn out to be wrong.
+            // An unknown result can still become a failure.
             if fits == Truth::No {
                 break;
             }
@@ -161,9 +162,9 @@ impl<'s> Check<'s> {
         Ok(fits)
     }
 
-    /// Keeps a verdict for the next that asks. When there are many, all before are forgotten: most belong
-    /// to parts of the value that are done with. What is asked again is counted again, and what loops is
-    /// found the next time round.
+    /// Remembers a verdict. When there are too many, all earlier ones are dropped: most belong to
+    /// parts of the value that are finished. A dropped verdict is computed and counted again if it
+    /// is needed, and a loop is found in its next round.
     fn remember(&mut self, key: Key, verdict: &Verdict) {
         let cost = 1 + verdict.seen_cost();
         if self.remembered + cost > REMEMBERED {
@@ -174,7 +175,7 @@ impl<'s> Check<'s> {
         self.known.insert(key, Known::Verdict(verdict.clone()));
     }
 
-    /// What anchors mean in a part, if one comes from `scope`.
+    /// The dynamic scope after entering a subschema from `scope`.
     pub(super) fn entered(&mut self, scope: Scope, part: Part) -> Result<Scope, Undecided> {
         let schema = self.schema;
         let resource = schema.nodes[part].resource;
@@ -190,7 +191,7 @@ impl<'s> Check<'s> {
         entered.ok_or(Undecided::Work)
     }
 
-    /// Whether a value does what a rule asks for. What was seen of it is added to `seen`.
+    /// Whether a value follows a rule. Adds what was evaluated to `seen`.
     pub(super) fn follows(
         &mut self,
         rule: &Rule,
@@ -216,7 +217,7 @@ impl<'s> Check<'s> {
                 let mut any = Truth::No;
                 for part in parts {
                     any = any.or(self.also(*part, value, scope, seen)?);
-                    // The others may see more of it.
+                    // The other subschemas may evaluate more of the value.
                     if any == Truth::Yes && !self.schema.notes {
                         break;
                     }
@@ -274,7 +275,7 @@ impl<'s> Check<'s> {
         }
     }
 
-    /// Whether a part of a value fits what is asked of it. What was seen is added to `seen`.
+    /// Whether a part of a value matches what is asked of it. Adds what was evaluated to `seen`.
     pub(super) fn meets(
         &mut self,
         pair: &Pair<'_>,
@@ -291,7 +292,7 @@ impl<'s> Check<'s> {
             }
             Asked::Either(options) => {
                 let (fits, any) = self.either(options, pair, scope, seen)?;
-                // If all else fits, then what would have evaluated it did not apply.
+                // If all options fail, the one that would have evaluated it did not apply.
                 let evaluated = match any {
                     Truth::No if pair.evaluated == Truth::Unknown => Truth::No,
                     _ => pair.evaluated,
@@ -305,7 +306,8 @@ impl<'s> Check<'s> {
         Ok(fits)
     }
 
-    /// Whether it fits whichever of some parts counts, and whether it fits any.
+    /// Whether the value matches if it is unknown which option applies, and whether it matches any
+    /// option.
     fn either(
         &mut self,
         options: &[Option<Part>],
@@ -321,7 +323,7 @@ impl<'s> Check<'s> {
                 fits = verdict.fits;
                 any = any.or(fits);
                 if matches!(pair.step, Step::Here) {
-                    // It may not be the one that counts.
+                    // This may not be the option that applies.
                     self.add(&verdict, fits.and(Truth::Unknown), seen)?;
                 }
             }
@@ -330,7 +332,7 @@ impl<'s> Check<'s> {
         Ok((all.unwrap_or(Truth::Yes), any))
     }
 
-    /// Whether it fits another part as well, which may have seen more of it.
+    /// Checks a further subschema, and adds what it evaluated to `seen`.
     pub(super) fn also(
         &mut self,
         part: Part,
@@ -351,14 +353,15 @@ impl<'s> Check<'s> {
         Ok(())
     }
 
-    /// Notes what was seen, where somebody asks.
+    /// Records that a member or item was evaluated, if any keyword asks for it.
     fn note(&self, at: usize, was_seen: Truth, seen: &mut Seen) {
         if self.schema.notes {
             seen.note(at, was_seen);
         }
     }
 
-    /// The names of the members of an object, as values that stay where they are.
+    /// The names of an object's members as values. They are stored, because verdicts are remembered
+    /// by address.
     pub(super) fn names(&mut self, object: &Value) -> Result<Rc<Vec<Value>>, Undecided> {
         if let Some(names) = self.names.get(&address(object)) {
             return Ok(names.clone());
@@ -371,13 +374,13 @@ impl<'s> Check<'s> {
         Ok(names)
     }
 
-    /// Counts what is about to be done.
+    /// Counts work before it is done.
     pub(super) fn spend(&mut self, work: u64) -> Result<(), Undecided> {
         let work = self.work.saturating_add(work);
         if work > self.most_work
             && let Some(value) = self.unmeasured.take()
         {
-            // Most values never get here, so that most are never measured.
+            // Measured only now: most checks never get here.
             self.most_work = WORK.saturating_add(weight(value).saturating_mul(WORK_PER_PART));
         }
         if work > self.most_work {

@@ -1,11 +1,11 @@
-//! The dialects of JSON Schema, and in which keywords of each the parts of a schema are found.
+//! The dialects of JSON Schema, and which of their keywords contain subschemas.
 
 use serde_json::Value;
 
 use super::SchemaError;
 use super::text::quoted;
 
-/// They are in the order of time: a later one can do more.
+/// In the order of their publication.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Dialect {
     Draft4,
@@ -15,18 +15,18 @@ pub(super) enum Dialect {
     Draft202012,
 }
 
-/// What a keyword holds.
+/// What a keyword contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Holds {
     One,
     List,
     Named,
-    /// Here a list of names may stand in the place of a schema.
+    /// Named values, each either a schema or a list of names.
     NamedOrNames,
 }
 
 impl Dialect {
-    /// The one that a schema names; 2020-12 if it names none.
+    /// The dialect that a schema names; 2020-12 if it names none.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
         let Some(named) = schema.get("$schema") else {
             return Ok(Self::Draft202012);
@@ -47,7 +47,7 @@ impl Dialect {
         }
     }
 
-    /// Where an identifier stands.
+    /// The keyword for an identifier.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::Draft4 => "id",
@@ -55,17 +55,17 @@ impl Dialect {
         }
     }
 
-    /// Whether a reference is alone: what stands beside it means nothing.
+    /// Whether keywords beside a `$ref` are ignored.
     pub(super) fn references_are_alone(self) -> bool {
         self <= Self::Draft7
     }
 
-    /// Whether an array of schemas stands in `items`, and the one for the rest in `additionalItems`.
+    /// Whether `items` may be an array of schemas, with `additionalItems` for the other items.
     pub(super) fn lists_items(self) -> bool {
         self <= Self::Draft201909
     }
 
-    /// Whether `keyword` means something, and is not a note that somebody made.
+    /// Whether this dialect has `keyword`, so that it is not just an annotation.
     pub(super) fn knows(self, keyword: &str) -> bool {
         match keyword {
             "const" | "contains" | "propertyNames" => self >= Self::Draft6,
@@ -84,7 +84,7 @@ impl Dialect {
         }
     }
 
-    /// What parts of a schema a keyword holds, if it holds any.
+    /// The subschemas that a keyword contains, if it contains any.
     pub(super) fn holds(self, keyword: &str, inside: &Value) -> Option<Holds> {
         if !self.knows(keyword) {
             return None;
@@ -106,7 +106,8 @@ impl Dialect {
             "$defs" | "definitions" | "dependentSchemas" | "patternProperties" | "properties" => {
                 Some(Holds::Named)
             }
-            // Later dialects have two keywords for it; what was meant is still the same.
+            // Later dialects replaced it with two keywords, but schemas still use it with the old
+            // meaning.
             "dependencies" => Some(Holds::NamedOrNames),
             _ => None,
         }

@@ -1,19 +1,19 @@
-//! JSON Schema, within bounds: nothing is fetched, and nothing takes longer than it may.
+//! JSON Schema validation within bounds: nothing is fetched, and the work is limited.
 //!
-//! Schemas come from others, and some of them are bombs: they loop, or take a time that grows
-//! exponentially with the depth of what they are held against. Here no part of a schema that leads to
-//! others is held against the same part of a value twice, and all that is done is counted:
+//! Schemas come from other parties, and some are malicious: they loop, or take time that grows
+//! exponentially with the depth of the value. Here a subschema that refers to others is checked
+//! against the same part of a value only once, and all work is counted:
 //!
 //! ```text
-//!   compile   places    ── too large, too deep, leads elsewhere, a dialect nobody knows ──┐
-//!      │      reader    ── what the keywords ask for; patterns in linear time ────────────┴─► SchemaError
+//!   compile   places    ── too large, too deep, external, unknown dialect ─┐
+//!      │      reader    ── rules of the keywords; linear-time patterns ────┴─► SchemaError
 //!      │
-//!   check     check     ── each pair once ── loops, or more work than it may be ──► ValidationError, undecided
-//!             problem   ── what is wrong, in a sentence ──────────────────────────► ValidationError
+//!   check     check     ── each pair once ── loop, too much work ─► ValidationError, undecided
+//!             problem   ── describes the failure ────────────────► ValidationError
 //! ```
 //!
-//! Whether a value fits has three answers: where a pattern cannot be matched, that is unknown, and nothing
-//! is refused for it (`truth.rs`).
+//! A check has three results. If a pattern cannot be matched, the result is unknown, and nothing is
+//! refused for it (`truth.rs`).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -45,24 +45,24 @@ mod tests;
 mod text;
 mod truth;
 
-/// A schema may be nested so deep.
+/// The maximum nesting depth of a schema.
 const DEPTH: usize = 64;
-/// And have so many parts.
+/// The maximum number of parts of a schema.
 const PARTS: usize = 20_000;
-/// So many parts of a schema and of a value lead to each other, one within the other.
+/// The maximum depth of subschemas and parts of a value that are checked one within the other.
 const LEVELS: usize = 256;
-/// So many characters of what is wrong are told.
+/// The maximum length of an error message in characters.
 const TOLD: usize = 300;
 
-/// A JSON Schema (2020-12 unless it says otherwise; draft 4, 6, 7 and 2019-09 are understood, too).
+/// A compiled JSON Schema: 2020-12 by default, and draft 4, 6, 7 or 2019-09 if `$schema` says so.
 ///
-/// All keywords that ask for something are understood, and references within the schema. What is not makes
-/// all of the schema one that cannot be used: references to elsewhere (nothing is ever fetched), parts in
-/// another dialect. Formats are not checked, as the standard has it.
+/// All keywords that validate are supported, and references within the schema. Compilation fails on
+/// anything else: on references to other documents (nothing is ever fetched), and on subschemas in
+/// another dialect. Formats are not checked, as the standard allows.
 ///
-/// Patterns that look ahead or behind, refer to their groups or are very large cannot be matched here
-/// ([`Schema::unsupported_patterns`]). They are passed over: nothing is refused because of them, and what
-/// else is wrong with a value is found as ever.
+/// Patterns with lookaround or backreferences, and very large ones, cannot be matched here
+/// ([`Schema::unsupported_patterns`]). They are ignored: no value is refused because of them, and
+/// the rest of the schema is checked as usual.
 ///
 /// ```
 /// use belay::schema::Schema;
@@ -79,21 +79,21 @@ const TOLD: usize = 300;
 /// ```
 pub struct Schema {
     nodes: Vec<Node>,
-    /// How many anchors depend on where one comes from.
+    /// The number of dynamic anchor names.
     names: usize,
-    /// And in which resources they are.
+    /// The dynamic anchors of each resource.
     dynamic: Vec<Vec<(usize, Part)>>,
-    /// Whether anything asks for what was seen of a value.
+    /// Whether any keyword needs to know which members and items were evaluated.
     notes: bool,
     unsupported: BTreeSet<String>,
 }
 
-/// A part of a schema.
+/// A subschema.
 struct Node {
     rules: Vec<Rule>,
     resource: usize,
     leads_on: bool,
-    /// More than one way leads here, so that it can come up again for the same value, or without an end.
+    /// Several references lead here, so that it can come up again for the same value, or in a loop.
     is_shared: bool,
 }
 
@@ -121,7 +121,7 @@ impl fmt::Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
-/// Why a value does not fit.
+/// Why a value does not match a schema.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ValidationError {
     problem: String,
@@ -129,8 +129,8 @@ pub struct ValidationError {
 }
 
 impl ValidationError {
-    /// Whether this could not be found out: the schema loops, or asks for more work than it may. Nothing is
-    /// known to be wrong with the value then.
+    /// Whether the check was given up, because the schema loops or the check takes too much work.
+    /// Then the value may be valid.
     ///
     /// ```
     /// use belay::schema::Schema;
@@ -169,11 +169,12 @@ impl fmt::Display for ValidationError {
 impl std::error::Error for ValidationError {}
 
 impl Schema {
-    /// Reads a schema. Nothing is fetched: a `$ref` to elsewhere makes it one that cannot be used.
+    /// Compiles a schema. Nothing is fetched: a `$ref` to another document is an error.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let mut reader = Reader::new(Places::of(schema)?);
         let mut nodes: Vec<Node> = Vec::new();
-        // References can lead to parts that nothing else leads to.
+        // References can lead to subschemas that no keyword contains; those are appended to the
+        // list.
         while let Some(place) = reader.places.get(nodes.len()) {
             let rules = reader.rules(place)?;
             nodes.push(Node {
@@ -203,8 +204,8 @@ impl Schema {
         })
     }
 
-    /// The patterns in it that cannot be matched, in linear time and within bounds. What depends on them is
-    /// not checked.
+    /// The patterns that cannot be matched in linear time and within bounds. Rules that depend on
+    /// them are not checked.
     ///
     /// ```
     /// use belay::schema::Schema;
@@ -220,7 +221,7 @@ impl Schema {
         self.unsupported.iter().map(String::as_str)
     }
 
-    /// The same in words, for a log; `None` if there are none.
+    /// The same as text, for a log; `None` if there are none.
     #[cfg(any(feature = "client", feature = "server"))]
     pub(crate) fn unsupported_in_words(&self) -> Option<String> {
         let patterns = self.unsupported.iter();
@@ -228,7 +229,7 @@ impl Schema {
         any.then(|| text::listed(patterns.map(|pattern| text::quoted(pattern))))
     }
 
-    /// Holds a value against it. `Ok` is for a value with which nothing is known to be wrong.
+    /// Validates a value. `Ok` means that nothing is known to be wrong with it.
     pub fn check(&self, value: &Value) -> Result<(), ValidationError> {
         let mut check = Check::new(self, value);
         if check
@@ -248,11 +249,10 @@ impl Schema {
     }
 }
 
-/// Finds the parts that more than one way leads to. Where it depends on the way what an anchor means, that
-/// can be any.
+/// Marks the subschemas that several references lead to. With dynamic anchors that can be any.
 fn mark_shared(nodes: &mut [Node], has_dynamic: bool) {
     let mut ways = vec![0_u8; nodes.len()];
-    // The first is where everybody begins.
+    // The root counts as referenced once, since every check begins there.
     let leading = nodes.iter().flat_map(|node| &node.rules);
     let parts = leading.flat_map(|rule| match rule {
         Rule::Plain(_) => Vec::new(),

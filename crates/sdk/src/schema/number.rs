@@ -5,12 +5,12 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use serde_json::{Number, Value};
 
-/// Whether it has no fraction.
+/// Whether the number has no fraction.
 pub(super) fn is_integer(number: &Number) -> bool {
     integer(number).is_some() || float(number).fract() == 0.0
 }
 
-/// Numbers that are too large for one are without end.
+/// As a float. A number beyond the range of floats becomes infinite.
 fn float(number: &Number) -> f64 {
     let endless = || match number.to_string().starts_with('-') {
         true => f64::NEG_INFINITY,
@@ -24,7 +24,7 @@ fn integer(number: &Number) -> Option<i128> {
     signed.or_else(|| number.as_u64().map(i128::from))
 }
 
-/// Compares exactly: no number is rounded to become the other.
+/// Compares exactly: neither number is rounded to the type of the other.
 pub(super) fn compare(one: &Number, other: &Number) -> Ordering {
     match (integer(one), integer(other)) {
         (Some(one), Some(other)) => one.cmp(&other),
@@ -35,18 +35,19 @@ pub(super) fn compare(one: &Number, other: &Number) -> Ordering {
 }
 
 fn compare_mixed(integer: i128, float: f64) -> Ordering {
-    // Out of reach of all integers that JSON has here, the cast saturates.
+    // The cast saturates, but only beyond all integers that JSON has here.
     let whole = float.trunc() as i128;
     let fraction = compare_floats(0.0, float.fract());
     integer.cmp(&whole).then(fraction)
 }
 
-/// JSON has no number that is not one.
+/// JSON has no NaN, so two floats always compare.
 fn compare_floats(one: f64, other: f64) -> Ordering {
     one.partial_cmp(&other).unwrap_or(Ordering::Equal)
 }
 
-/// Whether `number` is `step` times an integer, in decimal, as people write them: 0.3 is three times 0.1.
+/// Whether `number` is a multiple of `step` in decimal, as people write numbers: 0.3 is three times
+/// 0.1.
 pub(super) fn is_multiple(number: &Number, step: &Number) -> bool {
     let (number, step) = (Decimal::of(number), Decimal::of(step));
     let more = number.exponent - step.exponent;
@@ -66,7 +67,7 @@ pub(super) fn is_multiple(number: &Number, step: &Number) -> bool {
     }
 }
 
-/// `digits` times ten to the power of `exponent`. There are less than 2⁶⁴ digits.
+/// `digits` times ten to the power of `exponent`; `digits` is less than 2⁶⁴.
 struct Decimal {
     digits: u128,
     exponent: i32,
@@ -92,7 +93,7 @@ impl Decimal {
     }
 }
 
-/// The modulus is less than 2⁶⁴, so that nothing overflows.
+/// The modulus is less than 2⁶⁴, so the products do not overflow.
 fn power_of_ten(mut exponent: u32, modulus: u128) -> u128 {
     let (mut power, mut square) = (1 % modulus, 10 % modulus);
     while exponent > 0 {
@@ -105,7 +106,7 @@ fn power_of_ten(mut exponent: u32, modulus: u128) -> u128 {
     power
 }
 
-/// Whether two values are the same.
+/// Whether two values are equal as JSON Schema defines it.
 pub(super) fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => compare(one, other).is_eq(),
@@ -122,7 +123,7 @@ pub(super) fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// A number that is the same for values that are the same.
+/// A hash that is the same for equal values.
 pub(super) fn hashed(value: &Value, keys: &RandomState) -> u64 {
     match value {
         Value::Number(number) => match integer(number) {
@@ -151,7 +152,7 @@ pub(super) fn hashed(value: &Value, keys: &RandomState) -> u64 {
     }
 }
 
-/// How many parts a value has, and how much text: what it costs to compare it.
+/// The size of a value: its parts and its text, which is the cost of comparing it.
 pub(super) fn weight(value: &Value) -> u64 {
     match value {
         Value::Array(values) => values.iter().map(weight).sum::<u64>() + 1,

@@ -1,4 +1,4 @@
-//! Rules that ask that parts of a value all fit parts of the schema: which these are.
+//! Rules that apply subschemas to parts of a value: which subschema applies to which part.
 
 use serde_json::Value;
 
@@ -9,29 +9,29 @@ use super::scopes::Scope;
 use super::seen::Seen;
 use super::truth::Truth;
 
-/// A part of a value, and what is asked of it.
+/// A part of a value, and the subschema that it has to match.
 pub(super) struct Pair<'v> {
     pub(super) asked: Asked,
     pub(super) value: &'v Value,
     pub(super) step: Step<'v>,
-    /// Whether it counts as evaluated then.
+    /// Whether the part then counts as evaluated.
     pub(super) evaluated: Truth,
 }
 
-/// What a part of a value has to fit.
+/// What a part of a value has to match.
 pub(super) enum Asked {
     Part(Part),
-    /// One or more of these, and nobody knows which, since that depends on a pattern that cannot be
-    /// matched. `None` asks for nothing.
+    /// One or more of these subschemas; which of them is unknown, since it depends on a pattern
+    /// that cannot be matched. `None` always matches.
     Either(Vec<Option<Part>>),
 }
 
-/// From a value to the part of it that is looked at.
+/// The step from a value to the part that is checked.
 #[derive(Clone, Copy)]
 pub(super) enum Step<'v> {
-    /// It is the value itself.
+    /// The part is the value itself.
     Here,
-    /// The number of the member, and its name.
+    /// The index of the member, and its name.
     Member(usize, &'v str),
     Item(usize),
 }
@@ -46,7 +46,7 @@ impl<'v> Pair<'v> {
         }
     }
 
-    /// For what has to fit only if nothing has seen it before.
+    /// For a subschema that applies only to parts that were not evaluated before.
     fn unless(self, was_seen: Truth) -> Option<Self> {
         match (was_seen, self.asked) {
             (Truth::Yes, _) => None,
@@ -60,7 +60,7 @@ impl<'v> Pair<'v> {
 }
 
 impl Check<'_> {
-    /// Shows `visit` each pair that a rule asks for, one by one, until it says that it has seen enough.
+    /// Calls `visit` for each pair of a rule, until it returns false.
     pub(super) fn each_pair<'v>(
         &mut self,
         rule: &Leading,
@@ -123,13 +123,13 @@ impl Check<'_> {
                     }
                 }
             }
-            // It says nothing about values of this type, or is about the value itself.
+            // The rule does not apply to this type of value, or only to the value itself.
             _ => {}
         }
         Ok(())
     }
 
-    /// What a rule asks of the value itself.
+    /// The subschemas that a rule applies to the value itself.
     fn asked_here(
         &mut self,
         rule: &Leading,
@@ -171,7 +171,7 @@ impl Check<'_> {
         })
     }
 
-    /// The pairs of one member of an object. Says whether to go on.
+    /// Visits the pairs of one member of an object. Returns whether to go on.
     fn each_of_member<'v>(
         &mut self,
         rule: &Properties,
@@ -185,7 +185,7 @@ impl Check<'_> {
         };
         self.spend(name_cost(name))?;
         let mut is_known = false;
-        // The parts of patterns that cannot be matched.
+        // The subschemas of patterns that cannot be matched.
         let mut options = Vec::new();
         if let Some(part) = rule.named.get(name) {
             is_known = true;

@@ -1,8 +1,8 @@
-//! Patterns, which JSON Schema writes as JavaScript does (ECMA-262), in linear time.
+//! Patterns in JavaScript's syntax (ECMA-262), as JSON Schema uses them, matched in linear time.
 //!
-//! What cannot be matched in linear time is not matched: patterns that look ahead or behind, that refer to
-//! their groups, or that change flags. Neither are those that would be too large. Whether a text matches
-//! one of them is unknown. What is no pattern in JavaScript either is refused, since it is a mistake.
+//! Patterns that cannot be matched in linear time (lookaround, backreferences, changed flags) and
+//! patterns that are too large are accepted, but the result of a match is unknown. A pattern that
+//! is invalid in JavaScript is refused, since it is a mistake.
 
 use std::fmt;
 
@@ -14,18 +14,18 @@ use super::SchemaError;
 use super::text::quoted;
 use super::truth::Truth;
 
-/// A pattern is no longer than this, in characters of what it is translated to.
+/// The maximum length of a translated pattern in bytes.
 const LONGEST: usize = 16 << 10;
-/// And no larger when it is compiled, in bytes.
+/// The maximum size of a compiled pattern in bytes.
 const LARGEST: usize = 256 << 10;
-/// A letter of a pattern can stand for many that must be read, so each counts as so many bytes.
+/// The cost of parsing one byte of a pattern, in bytes of memory: one letter can stand for many.
 const READ: usize = 64;
-/// What a match may keep to be faster, in bytes.
+/// The size of the cache of a matcher in bytes.
 const CACHE: usize = 64 << 10;
 
 pub(super) struct Pattern {
     source: String,
-    /// None if it cannot be matched here.
+    /// `None` if the pattern is unsupported.
     matcher: Option<Matcher>,
     size: usize,
 }
@@ -63,7 +63,8 @@ impl Pattern {
             .which_captures(thompson::WhichCaptures::Implicit)
             .hybrid_cache_capacity(CACHE);
         let regex = Regex::builder().configure(config).build_from_hir(&hir);
-        // Large ones fail. That took time as well, which is counted as what they would have taken.
+        // Too large a pattern fails here. The time for that counts as if the limit had been used
+        // up.
         let (Ok(states), Ok(regex)) = (states, regex) else {
             return Ok(pattern(None, read + LARGEST));
         };
@@ -72,12 +73,12 @@ impl Pattern {
         Ok(pattern(Some(Matcher { regex, states }), size))
     }
 
-    /// What it takes to have it, in bytes, about.
+    /// The memory of the compiled pattern in bytes, approximately.
     pub(super) fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether it can be matched here.
+    /// Whether the pattern can be matched here.
     pub(super) fn is_supported(&self) -> bool {
         self.matcher.is_some()
     }
@@ -89,7 +90,8 @@ impl Pattern {
         })
     }
 
-    /// What a match may cost: where no cache helps, each letter is shown to each state.
+    /// The cost of a match in the worst case: without the cache, each letter is tried in each
+    /// state.
     pub(super) fn cost(&self, text: &str) -> u64 {
         let cost = |matcher: &Matcher| {
             let length = text.len() as u64;
@@ -105,15 +107,15 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// A pattern of JavaScript in the words of the `regex` crates.
+/// A JavaScript pattern, translated to the syntax of the `regex` crates.
 struct Translated {
     text: String,
-    /// Something in it has no words there. Something that has takes its place, so that it can be seen
-    /// whether all the rest is a pattern.
+    /// A construct could not be translated. A placeholder stands for it, so that the rest of the
+    /// pattern can still be validated.
     is_changed: bool,
 }
 
-/// `None` if it is too long.
+/// Returns `None` if the pattern is too long.
 fn translated(source: &str) -> Option<Translated> {
     let mut out = String::with_capacity(source.len().min(LONGEST));
     let mut is_changed = false;
@@ -121,7 +123,7 @@ fn translated(source: &str) -> Option<Translated> {
     while let Some(letter) = rest.next() {
         match letter {
             '\\' => match rest.next() {
-                // What a group has matched, by its number or its name.
+                // A backreference, by number or by name.
                 Some('1'..='9' | 'k') => {
                     is_changed = true;
                     out.push_str("(?:)");
@@ -129,7 +131,7 @@ fn translated(source: &str) -> Option<Translated> {
                 Some(letter) => _ = escape(letter, &mut rest, false, &mut out),
                 None => out.push('\\'),
             },
-            // Every end of a line that JavaScript knows.
+            // Any character except JavaScript's line terminators.
             '.' => out.push_str(r"[^\n\r\x{2028}\x{2029}]"),
             '[' => class(&mut rest, &mut out),
             '(' if rest.peek() == Some(&'?') => {
@@ -148,8 +150,8 @@ fn translated(source: &str) -> Option<Translated> {
     })
 }
 
-/// What comes after `(?`. Says whether it looks ahead or behind, or changes flags: then it becomes a plain
-/// group.
+/// Translates what follows `(?`. Lookaround and changed flags become a plain group, and the result
+/// is true.
 fn group(rest: &mut Letters<'_>, out: &mut String) -> bool {
     let mut ahead = rest.clone();
     let mut flags = 0;
@@ -165,7 +167,7 @@ fn group(rest: &mut Letters<'_>, out: &mut String) -> bool {
             return false;
         }
         (1.., Some(':'), _) => flags + 1,
-        // What JavaScript does not know, and what is refused then.
+        // Invalid in JavaScript: this is refused by the parser.
         _ => {
             out.push_str("(?=");
             return false;
@@ -178,18 +180,19 @@ fn group(rest: &mut Letters<'_>, out: &mut String) -> bool {
 
 type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// Where we are in brackets, which says what a `-` means there.
+/// The position in a character class, which decides what a `-` means there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
-    /// A letter, which can begin a range.
+    /// After a character, which can begin a range.
     Letter,
-    /// A letter and a `-`.
+    /// After a character and a `-`.
     RangeBegun,
-    /// Anything else: the beginning, the end of a range, a set such as `\w`.
+    /// Anywhere else: at the beginning, after a range, after a set such as `\w`.
     Other,
 }
 
-/// What stands in brackets. There, an opening bracket is one of the letters, and so are `&&`, `--` and `~~`.
+/// Translates a character class. In JavaScript `[`, `&&`, `--` and `~~` have no special meaning
+/// inside one.
 fn class(rest: &mut Letters<'_>, out: &mut String) {
     let start = out.len();
     out.push('[');
@@ -230,14 +233,14 @@ fn class(rest: &mut Letters<'_>, out: &mut String) {
             true => Before::Other,
             false => Before::Letter,
         };
-        // It is refused then.
+        // The caller refuses a pattern of this length.
         if out.len() > LONGEST {
             return;
         }
     }
 }
 
-/// Whether a letter comes, and not the end or a set.
+/// Whether a character follows, and not the end of the class or a set.
 fn begins_range(rest: &Letters<'_>) -> bool {
     let mut ahead = rest.clone();
     match ahead.next() {
@@ -249,7 +252,7 @@ fn begins_range(rest: &Letters<'_>) -> bool {
     }
 }
 
-/// What comes after a backslash. Says whether it is a set of letters.
+/// Translates an escape. Returns whether it is a set of characters.
 fn escape(letter: char, rest: &mut Letters<'_>, in_class: bool, out: &mut String) -> bool {
     const DIGITS: &str = "0-9";
     const WORDS: &str = "0-9A-Za-z_";
@@ -272,7 +275,7 @@ fn escape(letter: char, rest: &mut Letters<'_>, in_class: bool, out: &mut String
             return true;
         }
         'b' if in_class => out.push_str(r"\x08"),
-        // Of words in ASCII.
+        // A word boundary of ASCII words.
         'b' => out.push_str(r"(?-u:\b)"),
         'B' => out.push_str(r"(?-u:\B)"),
         '0' => out.push_str(r"\x00"),
@@ -280,21 +283,21 @@ fn escape(letter: char, rest: &mut Letters<'_>, in_class: bool, out: &mut String
             Some(letter) if letter.is_ascii_alphabetic() => {
                 out.push_str(&format!(r"\x{:02x}", u32::from(letter) % 32));
             }
-            // Refused, as it should be.
+            // Refused by the parser, as in JavaScript.
             _ => out.push_str(r"\c"),
         },
         'u' => match surrogates(rest) {
             Some(letter) => out.push_str(&format!(r"\x{{{letter:x}}}")),
             None => out.push_str(r"\u"),
         },
-        // What JavaScript does not know.
+        // Not valid in JavaScript: this makes the parser refuse it.
         'A' | 'z' | 'a' | '<' | '>' => out.push_str(r"\c"),
         letter => out.extend(['\\', letter]),
     }
     false
 }
 
-/// Two halves of a letter, each written as `\u` and four digits; the first `\u` has been read.
+/// A surrogate pair, each half written as `\u` and four digits. The first `\u` has been read.
 fn surrogates(rest: &mut Letters<'_>) -> Option<u32> {
     let mut ahead = rest.clone();
     let mut half = |range: std::ops::RangeInclusive<u32>| {
@@ -382,7 +385,7 @@ mod tests {
             "(?i:a)",
             "(?-i:a)",
             "(?i-ms:a)",
-            // An email and a duration of zod's, and what is not blank.
+            // The patterns of zod for an email and a duration, and one for non-blank text.
             r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$",
             r"^P(?:(\d+W)|(?!.*W)(?=\d|T\d)(\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+([.,]\d+)?S)?)?)$",
             r"^(?!\s*$).+",

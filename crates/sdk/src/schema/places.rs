@@ -1,4 +1,5 @@
-//! Where the parts of a schema are: their identifiers, their anchors, and what references lead to.
+//! Finds the subschemas of a schema, their identifiers, their anchors, and the targets of
+//! references.
 
 use std::collections::HashMap;
 
@@ -9,34 +10,34 @@ use super::text::quoted;
 use super::{DEPTH, PARTS, SchemaError};
 use crate::percent::decoded;
 
-/// Identifiers are no longer than this.
+/// The maximum length of an identifier in bytes.
 const LONGEST: usize = 1000;
-/// So many names of anchors can depend on where one comes from.
+/// The maximum number of dynamic anchor names.
 const NAMES: usize = 64;
 
-/// A part of a schema, by its number.
+/// The number of a subschema.
 pub(super) type Part = usize;
 
-/// All parts of a schema, in the order in which they are found.
+/// All subschemas, in the order in which they were found.
 pub(super) struct Places<'a> {
     pub(super) dialect: Dialect,
     parts: Vec<Place<'a>>,
-    /// By their addresses.
+    /// By the address of their value.
     known: HashMap<usize, Part>,
     resources: Vec<Resource<'a>>,
     bases: HashMap<String, usize>,
-    /// The names of the anchors that depend on where one comes from.
+    /// The names of dynamic anchors.
     names: Vec<&'a str>,
 }
 
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) schema: &'a Value,
-    /// The resource that it is in.
+    /// The number of the resource that it belongs to.
     pub(super) resource: usize,
 }
 
-/// The schema itself, or a part with an identifier of its own.
+/// The root of the schema, or a subschema with its own identifier.
 struct Resource<'a> {
     base: String,
     root: &'a Value,
@@ -44,10 +45,10 @@ struct Resource<'a> {
     dynamic: Vec<(usize, Part)>,
 }
 
-/// What a reference leads to.
+/// The target of a reference.
 pub(super) struct Target {
     pub(super) part: Part,
-    /// The anchor that it was found by, if that depends on where one comes from.
+    /// The dynamic anchor that the reference named, if it did.
     pub(super) dynamic: Option<usize>,
 }
 
@@ -73,12 +74,12 @@ impl<'a> Places<'a> {
         self.parts.get(part).copied()
     }
 
-    /// The part that `schema` is. It stands where schemas stand.
+    /// The number of the subschema at this address, if there is a subschema.
     pub(super) fn part(&self, schema: &Value) -> Option<Part> {
         self.known.get(&address(schema)).copied()
     }
 
-    /// Of each resource: which anchors it has that depend on where one comes from.
+    /// The number of dynamic anchor names, and the dynamic anchors of each resource.
     pub(super) fn into_dynamic(self) -> (usize, Vec<Vec<(usize, Part)>>) {
         let resources = self.resources.into_iter();
         (
@@ -87,7 +88,7 @@ impl<'a> Places<'a> {
         )
     }
 
-    /// What `reference` leads to from a resource.
+    /// Resolves `reference` from a resource.
     pub(super) fn find(&mut self, resource: usize, reference: &str) -> Result<Target, SchemaError> {
         if reference.len() > LONGEST {
             return Err(too_long(reference));
@@ -127,7 +128,7 @@ impl<'a> Places<'a> {
         Ok(Target { part, dynamic })
     }
 
-    /// Takes in a part and all parts in it.
+    /// Registers a subschema and all subschemas in it.
     fn visit(&mut self, schema: &'a Value, resource: usize) -> Result<Part, SchemaError> {
         if let Some(known) = self.part(schema) {
             return Ok(known);
@@ -182,7 +183,7 @@ impl<'a> Places<'a> {
     fn enter(&mut self, base: String, root: &'a Value) -> Result<usize, SchemaError> {
         let number = self.resources.len();
         if let Some(known) = self.bases.insert(base.clone(), number) {
-            // Some libraries repeat a type wherever it is used.
+            // Some generators repeat a type at every use, which is allowed if the copies are equal.
             if self.resources[known].root != root {
                 let problem = format!("the identifier {} stands in it twice", quoted(&base));
                 return Err(SchemaError::new(problem));
@@ -199,7 +200,7 @@ impl<'a> Places<'a> {
         Ok(number)
     }
 
-    /// The identifier of a part, if it has one of its own.
+    /// The identifier of a subschema, if it has its own.
     fn own_base(&self, schema: &Value, base: &str) -> Result<Option<String>, SchemaError> {
         let Some(id) = schema.get(self.dialect.id()) else {
             return Ok(None);
@@ -236,7 +237,7 @@ impl<'a> Places<'a> {
             .filter(|_| self.dialect.references_are_alone())
             .and_then(|id| id.strip_prefix('#'));
         let dynamic = text("$dynamicAnchor");
-        // It means something for a resource as a whole.
+        // `$recursiveAnchor` only counts at the root of a resource.
         let recursive = members.get("$recursiveAnchor") == Some(&Value::Bool(true))
             && self.dialect.knows("$recursiveAnchor")
             && std::ptr::eq(self.resources[resource].root, schema);
@@ -270,7 +271,7 @@ fn too_long(identifier: &str) -> SchemaError {
     SchemaError::new(format!("the identifier {} is too long", quoted(identifier)))
 }
 
-/// How large it is, and how deep.
+/// Checks the size and the depth of a schema.
 fn measure(value: &Value, depth: usize, parts: &mut usize) -> Result<(), SchemaError> {
     *parts += 1;
     if *parts > PARTS {
@@ -296,7 +297,7 @@ pub(super) fn address(value: &Value) -> usize {
     std::ptr::from_ref(value).addr()
 }
 
-/// What a value is, in words.
+/// The type of a value, for messages.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -308,7 +309,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A reference, seen from a base (RFC 3986, as much of it as names of schemas need).
+/// Resolves a reference against a base. A subset of RFC 3986 that is enough for identifiers.
 fn joined(base: &str, reference: &str) -> String {
     let scheme = |uri: &str| {
         let (scheme, _) = uri.split_once(':')?;
@@ -320,7 +321,7 @@ fn joined(base: &str, reference: &str) -> String {
     };
     let (base, _) = base.split_once('?').unwrap_or((base, ""));
     let Some(base_scheme) = scheme(base).filter(|_| scheme(reference).is_none()) else {
-        // Without an absolute base, names are but names.
+        // Without an absolute base, an identifier is used as it is.
         return reference.to_owned();
     };
     let after = &base[base_scheme + 1..];
@@ -334,7 +335,7 @@ fn joined(base: &str, reference: &str) -> String {
     let path = &base[authority..];
     let directory = match path.rfind('/') {
         Some(last) => &path[..=last],
-        // A host alone.
+        // The base is only a host.
         None if path.is_empty() => "/",
         None => "",
     };

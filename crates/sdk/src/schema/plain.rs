@@ -1,4 +1,4 @@
-//! Rules about a value itself.
+//! Rules about the value itself.
 
 use std::hash::RandomState;
 
@@ -10,7 +10,7 @@ use super::rules::{Limit, Plain, Size};
 use super::truth::Truth;
 
 impl Check<'_> {
-    /// Whether a value does what a plain rule asks for.
+    /// Whether a value follows a plain rule.
     pub(super) fn keeps(&mut self, rule: &Plain, value: &Value) -> Result<Truth, Undecided> {
         if let (Plain::Pattern(pattern), Value::String(text)) = (rule, value) {
             self.spend(pattern.cost(text))?;
@@ -19,7 +19,7 @@ impl Check<'_> {
         self.keeps_known(rule, value).map(Truth::from)
     }
 
-    /// The same for the rules that are always known to be kept or broken: all but patterns.
+    /// The same for every rule except patterns, whose result is always known.
     fn keeps_known(&mut self, rule: &Plain, value: &Value) -> Result<bool, Undecided> {
         match (rule, value) {
             (Plain::Never, _) => Ok(false),
@@ -59,7 +59,7 @@ impl Check<'_> {
                     .iter()
                     .all(|(name, others)| !has(name) || kept(&others.names)))
             }
-            // They say nothing about values of other types.
+            // These rules do not apply to values of other types.
             (
                 Plain::Limit(..)
                 | Plain::MultipleOf(_)
@@ -91,7 +91,7 @@ impl Check<'_> {
     fn are_unique(&mut self, items: &[Value]) -> Result<bool, Undecided> {
         self.spend(items.iter().map(|item| weight(item) + 1).sum())?;
         let keys = RandomState::new();
-        // In a list and not in a map, which would take several times the memory for long arrays.
+        // A sorted list, because a map would take several times the memory for long arrays.
         let hashed = items.iter().map(|item| (hashed(item, &keys), item));
         let mut hashed: Vec<(u64, &Value)> = hashed.collect();
         hashed.sort_unstable_by_key(|(hash, _)| *hash);

@@ -1,4 +1,4 @@
-//! What is wrong with a value, in one sentence that says where, what was found, and what was expected.
+//! Describes what is wrong with a value in one sentence: where, what was found, what was expected.
 
 use serde_json::Value;
 
@@ -12,22 +12,22 @@ use super::seen::Seen;
 use super::text::{escaped, listed, named, shown};
 use super::truth::Truth;
 
-/// So many options are told, each with what is wrong.
+/// The maximum number of options that are described one by one.
 const OPTIONS: usize = 10;
-/// So many steps of a path are told, the last ones.
+/// The maximum number of path steps that are shown: the last ones.
 const STEPS: usize = 6;
 
-/// Finds out why a value does not fit.
+/// Finds the reason why a value does not match.
 pub(super) struct Problem<'c, 's> {
     check: &'c mut Check<'s>,
     path: Vec<String>,
-    /// The options of something are being told.
+    /// Whether the options of a union are being described.
     in_options: bool,
 }
 
 impl<'c, 's> Problem<'c, 's> {
     pub(super) fn new(check: &'c mut Check<'s>) -> Self {
-        // The value is looked at again; a sentence costs little more.
+        // The second pass gets the same budget of work again.
         check.work = 0;
         check.remembers_all = true;
         Self {
@@ -37,7 +37,7 @@ impl<'c, 's> Problem<'c, 's> {
         }
     }
 
-    /// The first rule that a value breaks, and where in it.
+    /// The first rule that the value violates, with its path.
     pub(super) fn find(
         &mut self,
         part: Part,
@@ -144,7 +144,7 @@ impl<'c, 's> Problem<'c, 's> {
         }
     }
 
-    /// There is no such member. Here are those that there can be.
+    /// Describes an unexpected member, and lists the expected ones.
     fn unexpected(&self, step: &str, rule: &Properties) -> String {
         let known = rule.named.iter();
         let mut known: Vec<&str> = known
@@ -161,7 +161,7 @@ impl<'c, 's> Problem<'c, 's> {
         }
     }
 
-    /// Why a value fits none of several parts, or more than one.
+    /// Describes why a value matches none of several subschemas, or more than one.
     fn no_option(
         &mut self,
         parts: &[Part],
@@ -174,7 +174,7 @@ impl<'c, 's> Problem<'c, 's> {
                 return Ok(format!("{found} fits more than one of several options"));
             }
         }
-        // Options within options would make a long story.
+        // Nested unions are not described, to keep the sentence short.
         if self.in_options || parts.len() > OPTIONS || parts.is_empty() {
             return Ok(format!("{found} fits none of {} options", parts.len()));
         }
@@ -203,7 +203,7 @@ impl<'c, 's> Problem<'c, 's> {
         Ok("the name of a member does not fit".into())
     }
 
-    /// A problem, with where it is.
+    /// The problem, with its path.
     fn here(&self, problem: &str) -> String {
         let skipped = self.path.len().saturating_sub(STEPS);
         let path = self.path[skipped..].join(".");
@@ -215,7 +215,7 @@ impl<'c, 's> Problem<'c, 's> {
     }
 }
 
-/// What is wrong with the value itself.
+/// Describes which plain rule the value violates.
 fn plain(rule: &Plain, value: &Value) -> String {
     let found = shown(value);
     match rule {

@@ -1,4 +1,4 @@
-//! Reading the keywords of a schema.
+//! Reads the keywords of a schema.
 
 use std::collections::BTreeSet;
 
@@ -14,17 +14,17 @@ use super::rules::{
 };
 use super::text::shown;
 
-/// So many bytes all patterns of a schema may take.
+/// The maximum memory of all patterns of a schema in bytes.
 const PATTERNS: usize = 16 << 20;
-/// And so many parts, or texts of 64 bytes, all constants.
+/// The maximum size of all constants of a schema: parts of values, or texts of 64 bytes.
 const CONSTANTS: u64 = 100_000;
 
-/// Reads the rules of all parts.
+/// Reads the rules of all subschemas.
 pub(super) struct Reader<'a> {
     pub(super) places: Places<'a>,
-    /// The bytes of all patterns.
+    /// The memory of all patterns so far, in bytes.
     patterns: usize,
-    /// The weight of all constants.
+    /// The size of all constants so far.
     constants: u64,
     /// The patterns that cannot be matched.
     pub(super) unsupported: BTreeSet<String>,
@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What a part asks for, the plain things first: they are also what is best to tell.
+    /// The rules of a subschema. Plain rules come first, since they give the clearest messages.
     pub(super) fn rules(&mut self, place: Place<'a>) -> Result<Vec<Rule>, SchemaError> {
         let Value::Object(members) = place.schema else {
             let never = (place.schema == &Value::Bool(false)).then_some(Plain::Never);
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
         self.dependencies(place.schema, &mut plain, &mut leading)?;
         leading.extend(self.properties(place.schema)?);
         leading.extend(self.items(place.schema)?);
-        // These ask what all others have seen.
+        // Last, because these depend on what all other rules have evaluated.
         for (keyword, inside) in &members {
             match keyword.as_str() {
                 "unevaluatedItems" => leading.push(Leading::UnevaluatedItems(self.part(inside)?)),
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         Ok(Some(rule))
     }
 
-    /// Keywords that lead to other parts, each by itself.
+    /// A rule for one keyword that contains subschemas.
     fn leading(
         &mut self,
         keyword: &str,
@@ -203,7 +203,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What is two keywords in later dialects.
+    /// The old keyword `dependencies`, which later dialects replace by two keywords.
     fn dependencies(
         &self,
         schema: &Value,
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The three keywords that share the members of an object.
+    /// The rule for `properties`, `patternProperties` and `additionalProperties`.
     fn properties(&mut self, schema: &Value) -> Result<Option<Leading>, SchemaError> {
         let named = schema.get("properties");
         let patterns = schema.get("patternProperties");
@@ -252,7 +252,7 @@ impl<'a> Reader<'a> {
         })))
     }
 
-    /// The two keywords that share the items of an array.
+    /// The rule for the keywords that share the items of an array.
     fn items(&self, schema: &Value) -> Result<Option<Leading>, SchemaError> {
         let items = schema.get("items");
         let is_list = items.is_some_and(Value::is_array);
@@ -306,7 +306,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What it costs to compare something with it.
+    /// The cost of comparing a value with this constant.
     fn constant(&mut self, value: &Value) -> Result<u64, SchemaError> {
         let cost = weight(value);
         self.constants = self.constants.saturating_add(cost);
@@ -340,7 +340,7 @@ fn names(inside: &Value) -> Option<Names> {
     Some(Names { names, cost })
 }
 
-/// A number of things, which may be written as `2.0`.
+/// A non-negative integer, which may be written as `2.0`.
 fn count(inside: &Value) -> Option<u64> {
     let float = inside.as_f64();
     let whole = || float.filter(|float| *float >= 0.0 && float.fract() == 0.0);

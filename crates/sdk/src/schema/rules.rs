@@ -1,4 +1,4 @@
-//! What the keywords of a schema ask for.
+//! The rules that the keywords of a schema express.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::RandomState;
@@ -9,15 +9,15 @@ use super::number::{hashed, is_integer, same};
 use super::pattern::Pattern;
 use super::places::Part;
 
-/// One thing that a part of a schema asks of a value.
+/// One rule of a subschema.
 pub(super) enum Rule {
     Plain(Plain),
     Leading(Leading),
 }
 
-/// What is about the value itself. It asks nothing of values of other types.
+/// A rule about the value itself. It does not apply to values of other types.
 pub(super) enum Plain {
-    /// Nothing fits.
+    /// No value is valid.
     Never,
     Types(Types),
     Const {
@@ -31,17 +31,17 @@ pub(super) enum Plain {
     Pattern(Pattern),
     UniqueItems,
     Required(Names),
-    /// Where the member is there, the others must be.
+    /// If a member is present, the others must be present.
     DependentRequired {
         all: Vec<(String, Names)>,
         cost: u64,
     },
 }
 
-/// What leads to other parts of the schema.
+/// A rule that refers to other subschemas.
 pub(super) enum Leading {
     Ref(Part),
-    /// What it leads to depends on where one comes from.
+    /// The target depends on the dynamic scope.
     DynamicRef {
         name: usize,
         otherwise: Part,
@@ -76,7 +76,7 @@ pub(super) enum Leading {
 }
 
 impl Leading {
-    /// Where it leads.
+    /// The subschemas that the rule refers to.
     pub(super) fn parts(&self) -> Vec<Part> {
         match self {
             Self::Ref(part)
@@ -109,19 +109,20 @@ impl Leading {
 }
 
 pub(super) struct Properties {
-    /// Few, and looked up for each member of each value: to compare is faster than to hash.
+    /// There are few, and they are looked up for each member of each value: comparing is faster
+    /// than hashing.
     pub(super) named: BTreeMap<String, Part>,
     pub(super) patterns: Vec<(Pattern, Part)>,
     pub(super) others: Option<Part>,
 }
 
-/// Names of members, and what it costs to look for all of them.
+/// Names of members, and the cost of looking up all of them.
 pub(super) struct Names {
     pub(super) names: Vec<String>,
     pub(super) cost: u64,
 }
 
-/// The values of an `enum`, found by what is the same for values that are the same.
+/// The values of an `enum`, indexed by a hash that is the same for equal values.
 pub(super) struct Options {
     pub(super) values: Vec<Value>,
     keys: RandomState,
@@ -213,7 +214,7 @@ impl Types {
         self.0 & types != 0
     }
 
-    /// In words, such as "a string" or "a string or null".
+    /// As text, such as "a string" or "a string or null".
     pub(super) fn words(self) -> String {
         let all = Self::NAMES.iter().enumerate();
         let words: Vec<&str> = all
@@ -224,7 +225,7 @@ impl Types {
     }
 }
 
-/// What it costs to look for a member.
+/// The cost of looking up a member.
 pub(super) fn name_cost(name: &str) -> u64 {
     name.len() as u64 / 64 + 1
 }

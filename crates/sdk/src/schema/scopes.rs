@@ -1,24 +1,24 @@
-//! What anchors mean, where that depends on where one comes from.
+//! Dynamic scopes: the targets of dynamic anchors, which depend on the path of references.
 
 use std::collections::HashMap;
 
 use super::places::Part;
 
-/// So many meanings are kept. How many come up depends on the schema and not on how large a value is, so
-/// that this does not grow with it.
+/// The maximum number of scopes. It depends on the schema and not on the size of the value, so
+/// memory does not grow with the value.
 const MEANINGS: usize = 20_000;
 
-/// What the anchors mean that depend on where one comes from: the number of such a meaning.
+/// The number of a dynamic scope: a target for each dynamic anchor.
 pub(super) type Scope = usize;
 
-/// All meanings that came up.
+/// All dynamic scopes that came up.
 pub(super) struct Scopes {
-    /// How many anchors there are.
+    /// The number of dynamic anchor names.
     names: usize,
-    /// All but the first, in which nothing means anything: most schemas have no such anchors.
+    /// All scopes except the first, which has no targets: most schemas have no dynamic anchors.
     meanings: Vec<Vec<Option<Part>>>,
     numbers: HashMap<Vec<Option<Part>>, Scope>,
-    /// What a meaning becomes in a resource.
+    /// The scope after entering a resource from a scope.
     entered: HashMap<(Scope, usize), Scope>,
 }
 
@@ -32,17 +32,18 @@ impl Scopes {
         }
     }
 
-    /// What is known of a meaning in a resource.
+    /// The scope after entering a resource, if it was computed before.
     pub(super) fn known(&self, scope: Scope, resource: usize) -> Option<Scope> {
         self.entered.get(&(scope, resource)).copied()
     }
 
-    /// What a name means.
+    /// The target of a name in a scope.
     pub(super) fn meant(&self, scope: Scope, name: usize) -> Option<Part> {
         self.meanings.get(scope.checked_sub(1)?)?[name]
     }
 
-    /// The meaning in a resource: the first that had an anchor keeps it. `None` if there are too many.
+    /// The scope after entering a resource. The outermost target of each name is kept. `None` if
+    /// there are too many scopes.
     pub(super) fn enter(
         &mut self,
         scope: Scope,

@@ -1,18 +1,19 @@
-//! Which members or items of a value were looked at, for `unevaluatedProperties` and `unevaluatedItems`.
+//! Which members or items of a value were evaluated, for `unevaluatedProperties` and
+//! `unevaluatedItems`.
 
 use super::truth::Truth;
 
-/// What was seen of one value, by the numbers of its members or items: it has either. It is empty as long
-/// as nothing is noted.
+/// The evaluated members or items of one value, by index. A value has only one of the two kinds.
+/// Empty if nothing was recorded.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Seen {
     sure: Marks,
-    /// What was seen if a pattern matches that cannot be matched here.
+    /// Those that are evaluated only if a pattern matches that cannot be matched here.
     doubtful: Marks,
 }
 
 impl Seen {
-    /// Notes one that was seen, or may have been.
+    /// Records one that was evaluated, or may have been.
     pub(super) fn note(&mut self, at: usize, was_seen: Truth) {
         match was_seen {
             Truth::Yes => self.sure.set(at),
@@ -29,7 +30,8 @@ impl Seen {
         }
     }
 
-    /// Takes in what a part has seen that fits, or may fit: one that does not has seen nothing.
+    /// Adds what another subschema has evaluated, if the value matches it or may match it. A failed
+    /// subschema evaluates nothing.
     pub(super) fn add(&mut self, more: &Self, fits: Truth) {
         match fits {
             Truth::Yes => self.sure.add(&more.sure),
@@ -39,13 +41,13 @@ impl Seen {
         self.doubtful.add(&more.doubtful);
     }
 
-    /// What it costs to add it to another, and to keep it.
+    /// The cost of adding it to another, and of keeping it.
     pub(super) fn cost(&self) -> u64 {
         (self.sure.0.len() + self.doubtful.0.len()) as u64
     }
 }
 
-/// One bit for each.
+/// A set of indexes.
 #[derive(Clone, Default, Debug)]
 struct Marks(Vec<u64>);
 

@@ -1,13 +1,13 @@
-//! Parts of schemas and values in messages: cut short, and nothing in them that a terminal obeys.
+//! Excerpts of schemas and values for messages: shortened, and without terminal control characters.
 
 use serde_json::Value;
 
-/// So many characters of a text are shown.
+/// The maximum length of an excerpt in characters.
 const SHOWN: usize = 60;
-/// So many of several things are listed.
+/// The maximum length of a list.
 const LISTED: usize = 10;
 
-/// The beginning of a text: so many characters at most.
+/// The beginning of a text, with at most this many characters.
 pub(super) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -15,23 +15,23 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// A text in quotes.
+/// A text in quotes, escaped.
 pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped(text))
 }
 
-/// A name.
+/// A name in backticks, escaped.
 pub(super) fn named(name: &str) -> String {
     format!("`{}`", escaped(name))
 }
 
-/// Cut short, and nothing in it that a terminal obeys.
+/// A shortened text without control characters.
 pub(super) fn escaped(text: &str) -> String {
     let letters = text.escape_debug().take(SHOWN + 1);
     cut(&letters.collect::<String>(), SHOWN)
 }
 
-/// A value.
+/// An excerpt of a value.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -45,7 +45,7 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// Several things.
+/// A list, shortened if it is long.
 pub(super) fn listed(things: impl ExactSizeIterator<Item = String>) -> String {
     let more = things.len().saturating_sub(LISTED);
     let list = things.take(LISTED).collect::<Vec<_>>().join(", ");
@@ -55,7 +55,7 @@ pub(super) fn listed(things: impl ExactSizeIterator<Item = String>) -> String {
     }
 }
 
-/// Takes the beginning of what is written, and stops whoever writes more.
+/// Collects the beginning of a text, and stops the writer after that.
 struct Start(String);
 
 impl std::io::Write for Start {

@@ -1,11 +1,12 @@
-//! What is known of whether a value fits: yes, no, or unknown, where a pattern cannot be matched.
+//! Three-valued results: a value matches, does not match, or it is unknown because a pattern cannot
+//! be matched.
 //!
-//! This is Kleene's logic: whatever is said to be so would be so if the pattern matched, and if it did
-//! not. So nothing is refused for what is unknown, and what does not fit for another reason still does not.
-//! Where one pattern decides in several places, it may be unknown what reasoning about all of them together
-//! would tell.
+//! This is Kleene's logic: a result of yes or no holds whether or not the pattern matches. So no
+//! value is refused because of an unknown result, and a value that fails for another reason still
+//! fails. If one pattern decides in several places, the result may be unknown although reasoning
+//! about all of them together would decide it.
 
-/// Whether something is so, as far as that can be known.
+/// A result, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Truth {
     No,
@@ -14,12 +15,12 @@ pub(super) enum Truth {
 }
 
 impl Truth {
-    /// Whether both are so.
+    /// Whether both are true.
     pub(super) fn and(self, other: Self) -> Self {
         self.min(other)
     }
 
-    /// Whether at least one is so.
+    /// Whether at least one is true.
     pub(super) fn or(self, other: Self) -> Self {
         self.max(other)
     }
@@ -32,7 +33,7 @@ impl Truth {
         }
     }
 
-    /// What is so if one of the two counts and nobody knows which.
+    /// The result if one of the two applies and it is unknown which.
     pub(super) fn either(self, other: Self) -> Self {
         match self == other {
             true => self,
@@ -50,7 +51,7 @@ impl From<bool> for Truth {
     }
 }
 
-/// How many of several things are so.
+/// Counts how many results are true.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Count {
     yes: u64,
@@ -66,7 +67,7 @@ impl Count {
         }
     }
 
-    /// Whether there are so many at least, and so many at most.
+    /// Whether the count is at least `least` and at most `most`.
     pub(super) fn is_within(self, least: u64, most: u64) -> Truth {
         let (fewest, many) = (self.yes, self.yes + self.unknown);
         match least.max(fewest) <= most.min(many) {
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_may_count_or_not() {
-        // The things, then whether there is one of them, two or more, one at most.
+        // The results, then whether exactly one is true, two or more, at most one.
         for (all, one, two_or_more, one_at_most) in [
             (&[][..], No, No, Yes),
             (&[No], No, No, Yes),
