@@ -1,4 +1,4 @@
-//! Those who ask: processes of their own, which call as long as they are told to.
+//! The clients, each in a process of its own. They call for as long as the bench tells them to.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command};
@@ -18,12 +18,12 @@ use crate::process::Process;
 use crate::raw::listening;
 use crate::servers::runtime;
 
-/// So many calls are in flight on a pipe.
+/// The number of calls in flight on a pipe.
 const WINDOW: usize = 32;
-/// And on HTTP, where each has a connection.
+/// The number of calls in flight on HTTP, where each has a connection.
 const CONNECTIONS: usize = 8;
 
-/// A client in a process of its own.
+/// A client in its own process.
 pub(crate) struct Client {
     process: Process,
     input: ChildStdin,
@@ -31,7 +31,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client on so many threads, with so many other calls in flight that are never answered.
+    /// Starts a client with this many threads, and with `beside` other calls in flight that are
+    /// never answered.
     pub(crate) fn start(wire: &str, era: Era, who: Who, beside: usize, threads: usize) -> Self {
         let (beside, threads) = (beside.to_string(), threads.to_string());
         let mut process =
@@ -57,8 +58,8 @@ impl Subject for Client {
     }
 }
 
-/// What such a process does: for each number on its input it calls for so many milliseconds, and says
-/// how many answers there were.
+/// Runs the client process: for each number on its input it calls for this many milliseconds, and
+/// prints how many answers there were.
 pub(crate) fn run(wire: &str, era: Era, who: Who, beside: usize, threads: usize) {
     if wire == "stdio" && who == Who::Floor {
         return bare_pipe(era);
@@ -152,7 +153,7 @@ async fn belay(wire: &str, era: Era, beside: usize) {
     let hang = || client.call_tool("hang", json!({ "text": TEXT })).no_timeout().start();
     let _hanging: Vec<_> = (0..beside).map(|_| hang()).collect();
     if beside > 0 {
-        // Until all of them are on their way.
+        // Wait until all of them were sent.
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
     let at_once = at_once(wire);

@@ -1,4 +1,4 @@
-//! Whether one more costs the same.
+//! Measures how the cost grows with the number of calls and sessions.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::clients::Client;
 use crate::measure::{Plan, Round, Subject, alternate, median};
 use crate::raw::{Connection, Pipe, listening};
 
-/// After so long a session is idle.
+/// After this time a session counts as idle.
 const IDLE: Duration = Duration::from_secs(17);
 
 const BESIDE: [usize; 5] = [0, 10, 100, 1_000, 10_000];
 
-/// The CPU time of a call beside so many others that are never answered.
+/// The CPU time of a call while `BESIDE` other calls are in flight that are never answered.
 pub(crate) fn in_flight(plan: Plan) {
     print!("{:<36}", "CPU of a call beside others");
     BESIDE.iter().for_each(|beside| print!(" {beside:>8}"));
@@ -46,7 +46,7 @@ fn row<S: Subject>(title: &str, plan: Plan, start: impl Fn(usize) -> S) {
     println!();
 }
 
-/// The memory of legacy sessions of which nothing is heard.
+/// The memory of idle legacy sessions.
 pub(crate) fn sessions() {
     let (server, address) = listening(Who::Belay);
     let mut connection = Connection::open(&address);
@@ -63,10 +63,10 @@ pub(crate) fn sessions() {
         }
         let each = |memory: u64| memory.saturating_sub(before) as f64 / f64::from(open);
         let new = server.memory();
-        // A server gives back what an idle session does not need.
+        // A server frees memory that an idle session does not need.
         std::thread::sleep(IDLE);
         let idle = server.memory();
-        // Of which it has closed the connection meanwhile.
+        // The server has closed the idle connection meanwhile.
         connection = Connection::open(&address);
         println!("{open:<36} {new:>10} {:>14.2} {:>14.2}", each(new), each(idle));
     }

@@ -1,4 +1,4 @@
-//! Belay beside rmcp and the floor, alternating in one run.
+//! Compares Belay with rmcp and with the floor, alternating in one run.
 //!
 //! ```text
 //! cargo run --release --manifest-path bench/Cargo.toml [-- WHAT… --millis 1000 --rounds 5]
@@ -7,12 +7,13 @@
 //! | what | which ratios |
 //! |---|---|
 //! | `servers` | answers per second and CPU time of a server, for one `echo` of 64 bytes |
-//! | `clients` | the same of a client, against the floor's server, on one thread and on two |
-//! | `in-flight` | CPU time of a call beside 0 to 10,000 others, to that of a call alone |
+//! | `clients` | the same for a client, against the floor's server, on one thread and on two |
+//! | `in-flight` | CPU time of a call beside 0 to 10,000 others, relative to a call alone |
 //! | `sessions` | memory of idle legacy sessions, 1,000 to 100,000 of them |
 //!
-//! The floor is what nobody can do without: messages are read with `serde_json` and go through a pipe
-//! or hyper. Machines differ, and are shared: so all is shown as ratios of the same run.
+//! The floor is the least that any implementation does: messages are parsed with `serde_json` and
+//! go through a pipe or hyper. Machines differ and are shared, so all results are ratios within one
+//! run.
 
 mod clients;
 mod growth;
@@ -26,13 +27,13 @@ use std::time::Duration;
 use belay_cost::messages::Era;
 use measure::{Plan, compare};
 
-/// Whose code is measured.
+/// Which implementation is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Floor,
     Belay,
     Rmcp,
-    /// The same, answering with JSON where it can.
+    /// rmcp, answering with JSON where it can.
     RmcpJson,
 }
 
@@ -116,8 +117,8 @@ fn servers(plan: Plan) {
 
 fn clients(plan: Plan) {
     let whos = [Who::Floor, Who::Belay, Who::Rmcp];
-    // The floor on a pipe has one thread, whatever the others have: it writes 32 calls, then reads 32
-    // answers. On two threads a client also pays for the scheduler that moves its callers.
+    // The floor on a pipe always has one thread: it writes 32 calls, then reads 32 answers. On two
+    // threads a client also pays for the scheduler that moves its callers.
     for threads in [1, 2] {
         measure::head(&format!("clients on {threads} thread(s), floor's server"));
         for wire in ["stdio", "http"] {

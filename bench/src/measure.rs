@@ -1,23 +1,23 @@
-//! Alternates between those who are compared, and shows what came of it.
+//! Alternates between the compared programs, and prints the results.
 
 use std::time::{Duration, Instant};
 
 use crate::Who;
 use crate::process::Process;
 
-/// How long it is measured, and how often.
+/// How long each round takes, and how many rounds there are.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) span: Duration,
     pub(crate) rounds: usize,
 }
 
-/// What one round has come to.
+/// The result of one round.
 #[derive(Clone, Copy)]
 pub(crate) struct Round {
     pub(crate) answers: u64,
     pub(crate) span: Duration,
-    /// CPU time of the process that is measured.
+    /// CPU time of the measured process.
     pub(crate) spent: Duration,
 }
 
@@ -31,12 +31,12 @@ impl Round {
     }
 }
 
-/// Somebody who is measured.
+/// A program that is measured.
 pub(crate) trait Subject {
-    /// The process that is measured.
+    /// The measured process.
     fn process(&self) -> &Process;
 
-    /// Has it called, or answer, for so long; tells how many answers there were.
+    /// Runs the load for this long, and returns the number of answers.
     fn answers(&mut self, span: Duration) -> u64;
 
     fn load(&mut self, span: Duration) -> Round {
@@ -49,10 +49,10 @@ pub(crate) trait Subject {
     }
 }
 
-/// Loads all of them in turn, so that what the machine does otherwise is the same for all.
+/// Loads all of them in turn, so that other load on the machine affects all alike.
 pub(crate) fn alternate<S: Subject>(subjects: &mut [S], plan: Plan) -> Vec<Vec<Round>> {
     let mut seen: Vec<Vec<Round>> = vec![Vec::new(); subjects.len()];
-    // The first round is for warming up.
+    // The first round is a warm-up.
     for round in 0..=plan.rounds {
         for (subject, seen) in subjects.iter_mut().zip(&mut seen) {
             let came = subject.load(plan.span);
@@ -71,7 +71,7 @@ pub(crate) fn head(what: &str) {
     );
 }
 
-/// Prints a line for each of them: rate and CPU time as ratios to the first.
+/// Prints a line for each implementation: its rate and CPU time as ratios to the first.
 pub(crate) fn compare<S: Subject>(title: &str, whos: &[Who], plan: Plan, start: impl Fn(Who) -> S) {
     let mut subjects: Vec<S> = whos.iter().map(|who| start(*who)).collect();
     let seen = alternate(&mut subjects, plan);

@@ -1,9 +1,9 @@
-//! This program once more, as somebody else; and what the operating system knows of it.
+//! Starts this program again in another role, and reads its resource usage.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A process that ends with this.
+/// A process that is killed on drop.
 pub(crate) struct Process(pub(crate) Child);
 
 impl Process {
@@ -17,7 +17,7 @@ impl Process {
         Self(child.expect("a process"))
     }
 
-    /// The CPU time that it has spent so far.
+    /// The CPU time used so far.
     pub(crate) fn spent(&self) -> Duration {
         let stat = self.read("stat");
         let rest = stat.rsplit(") ").next().unwrap_or_default();
@@ -26,12 +26,12 @@ impl Process {
         Duration::from_millis(ticks * 10)
     }
 
-    /// The most memory that it has had, in KiB.
+    /// The peak memory in KiB.
     pub(crate) fn peak(&self) -> u64 {
         self.status("VmHWM:")
     }
 
-    /// The memory that it has, in KiB.
+    /// The current memory in KiB.
     pub(crate) fn memory(&self) -> u64 {
         self.status("VmRSS:")
     }

@@ -1,4 +1,4 @@
-//! Loads servers with bytes that were made before.
+//! Loads servers with requests that were encoded before.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,10 +11,10 @@ use crate::Who;
 use crate::measure::Subject;
 use crate::process::Process;
 
-/// POSTs are made on so many connections at once.
+/// The number of connections for POSTs.
 const CONNECTIONS: usize = 8;
 
-/// Ids of what is never answered begin here.
+/// The first id of requests that are never answered.
 const HANGING: usize = 1_000_000;
 
 /// A server on stdio.
@@ -27,7 +27,7 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// Loaded with so many requests at a time.
+    /// Starts a server. The load is this many requests at a time.
     pub(crate) fn start(who: Who, era: Era, window: usize) -> Self {
         let mut process = Process::start(&["serve", "stdio", who.name()]);
         let mut input = process.0.stdin.take().expect("a pipe");
@@ -38,7 +38,7 @@ impl Pipe {
             output.read_line(&mut String::new()).expect("an answer");
             writeln!(input, "{INITIALIZED}").expect("a reader");
         }
-        // Ids must differ while they are in flight.
+        // Ids of requests in flight must differ.
         let requests = (1..=window).map(|id| call(id, era, "echo") + "\n");
         Self {
             process,
@@ -49,7 +49,7 @@ impl Pipe {
         }
     }
 
-    /// Leaves so many calls unanswered.
+    /// Sends this many calls that are never answered.
     pub(crate) fn hang(&mut self, era: Era, calls: usize) {
         for id in 0..calls {
             writeln!(self.input, "{}", call(HANGING + id, era, "hang")).expect("a reader");
@@ -103,7 +103,7 @@ impl Http {
     }
 }
 
-/// A server on HTTP, and its address.
+/// Starts a server on HTTP, and returns its address.
 pub(crate) fn listening(who: Who) -> (Process, String) {
     let mut process = Process::start(&["serve", "http", who.name()]);
     let mut address = String::new();
@@ -133,7 +133,7 @@ impl Subject for Http {
     }
 }
 
-/// A connection, on which one request comes after the other.
+/// A connection on which requests are sent one after the other.
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
     request: Vec<u8>,
@@ -149,7 +149,7 @@ impl Connection {
         }
     }
 
-    /// Opens a legacy session; gives the headers that name it.
+    /// Opens a legacy session, and returns the headers that name it.
     pub(crate) fn begin_session(&mut self) -> String {
         self.request = post("", INITIALIZE);
         let head = self.ask().to_ascii_lowercase();
@@ -172,7 +172,7 @@ impl Connection {
         answers
     }
 
-    /// Sends the request and reads all of its answer; gives its head.
+    /// Sends the request, reads the whole response, and returns its head.
     fn ask(&mut self) -> String {
         self.stream.get_mut().write_all(&self.request).expect("a reader");
         let mut head = String::new();

@@ -1,4 +1,4 @@
-//! Those who answer.
+//! The servers that are measured.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 
 use crate::Who;
 
-/// More than are measured.
+/// A limit that no measurement reaches.
 const MOST: usize = 1 << 20;
 
 #[derive(Deserialize, JsonSchema)]
@@ -68,7 +68,7 @@ impl Rmcp {
     }
 }
 
-/// One thread, or a scheduler that moves tasks between several.
+/// A runtime with one thread, or with a scheduler that moves tasks between several.
 pub(crate) fn runtime(threads: usize) -> tokio::runtime::Runtime {
     let mut runtime = match threads {
         1 => tokio::runtime::Builder::new_current_thread(),
@@ -103,7 +103,7 @@ async fn serve_stdio(who: Who) {
 }
 
 async fn serve_http(who: Who) {
-    // It ends with whoever started it, however that ends.
+    // The end of stdin shows that the parent process is gone, however it ended.
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(0);
@@ -113,7 +113,7 @@ async fn serve_http(who: Who) {
     match who {
         Who::Floor => floor::serve_http(listener).await,
         Who::Belay => {
-            // One client may have half of what it leaves to others, so there is more than it takes.
+            // One client may use half of what is left, so the limit is far above what it needs.
             let endpoint = Endpoint::new(belay())
                 .sessions(MOST)
                 .session_idle(Duration::from_secs(3600))

@@ -1,4 +1,4 @@
-//! The floor of a client: bytes are written, and an answer is read with `serde_json`.
+//! The floor of a client: it writes bytes, and parses the answers with `serde_json`.
 
 use std::io::{BufRead, Write};
 
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 
 use crate::messages::{Era, TEXT, call};
 
-/// Makes so many calls down a pipe, a window of them at a time.
+/// Makes this many calls on a pipe, a window of them at a time.
 pub fn calls_on_pipe(
     mut input: impl Write,
     mut output: impl BufRead,
@@ -34,7 +34,7 @@ pub fn calls_on_pipe(
     }
 }
 
-/// One connection of hyper's, and one request after the other.
+/// A hyper connection on which requests are sent one after the other.
 #[derive(Debug)]
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
@@ -44,7 +44,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects. Within a runtime of tokio's.
+    /// Connects. Must be called within a tokio runtime.
     pub async fn open(address: &str, era: Era) -> Self {
         let stream = TcpStream::connect(address).await.expect("a server");
         stream.set_nodelay(true).expect("a socket");
@@ -58,7 +58,7 @@ impl Connection {
         }
     }
 
-    /// One call, and its answer.
+    /// Makes one call and waits for its answer.
     pub async fn call(&mut self) {
         self.last_id += 1;
         let body = Full::new(Bytes::from(call(self.last_id, self.era, "echo")));

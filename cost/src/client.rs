@@ -1,4 +1,4 @@
-//! The clients that are measured, against the floor's server.
+//! The clients that are measured, with the floor's server on the other side.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use crate::load::{IN_FLIGHT, start};
 use crate::scenario::{Who, Wire};
 use crate::server::runtime;
 
-/// Makes so many calls, and reports what they have cost.
+/// Makes this many calls, and reports their cost.
 pub(crate) fn call(wire: Wire, era: Era, who: Who, calls: usize) {
     match (wire, who) {
         (Wire::Stdio, Who::Floor) => {
@@ -54,7 +54,8 @@ pub(crate) fn call(wire: Wire, era: Era, who: Who, calls: usize) {
                     Who::Belay => {
                         let builder = Client::builder("cost", "1").mode(mode(era));
                         let client = builder.http(&format!("http://{address}/mcp")).await;
-                        // One after the other: each call in flight has a connection of its own.
+                        // One after the other, since each call in flight would need its own
+                        // connection.
                         belay_calls(client, calls, 1).await;
                     }
                 }

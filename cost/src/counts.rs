@@ -1,4 +1,4 @@
-//! How often something was done, in this process.
+//! Counts allocations, locks and tasks in this process.
 
 use std::ops::{Div, Sub};
 
@@ -14,7 +14,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// So far.
+    /// The counts so far.
     #[cfg(belay_counted)]
     fn now() -> Self {
         let stats = COUNTING.stats();
@@ -26,13 +26,13 @@ impl Counts {
         }
     }
 
-    /// Nothing is counted in this build.
+    /// This build does not count.
     #[cfg(not(belay_counted))]
     fn now() -> Self {
         Self::default()
     }
 
-    /// Tells whoever started this process. The last thing that it does.
+    /// Prints the counts for the parent process. Called last.
     pub(crate) fn report() {
         let Self {
             allocations,
@@ -42,7 +42,7 @@ impl Counts {
         eprintln!("counts {allocations} {locks} {tasks}");
     }
 
-    /// What a process has reported.
+    /// Parses the counts that a process has reported.
     pub(crate) fn read(stderr: &str) -> Option<Self> {
         let line = stderr
             .lines()

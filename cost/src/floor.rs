@@ -1,5 +1,5 @@
-//! What nobody can do without: a server that reads a message with `serde_json` and writes an answer, and
-//! a client that does the opposite.
+//! The floor, which is the least that any implementation does: a server that parses a message with
+//! `serde_json` and writes an answer, and a client that does the opposite.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
-/// Serves stdin and stdout: a line for each line, each with a write of its own.
+/// Serves stdin and stdout: one line for each line, each in its own write.
 pub fn serve_stdio() {
     let mut input = std::io::BufReader::with_capacity(1 << 16, std::io::stdin());
     let mut output = std::io::stdout().lock();
@@ -31,7 +31,7 @@ pub fn serve_stdio() {
     }
 }
 
-/// What is read of a message.
+/// The parts of a message that are read.
 #[derive(Deserialize)]
 struct Message<'a> {
     id: Option<u64>,
@@ -64,7 +64,7 @@ struct Meta<'a> {
     _capabilities: Option<IgnoredAny>,
 }
 
-/// What is written of a result.
+/// The result that is written.
 #[derive(Serialize)]
 struct CallResult<'a> {
     content: [Content<'a>; 1],
@@ -98,7 +98,7 @@ struct Info {
     version: &'static str,
 }
 
-/// The answer to a message, if it wants one.
+/// The answer to a message, if it needs one.
 fn answer(message: &[u8]) -> Option<Vec<u8>> {
     let message: Message<'_> = serde_json::from_slice(message).expect("JSON");
     let mut answer = Vec::with_capacity(256);
@@ -115,7 +115,7 @@ fn answer(message: &[u8]) -> Option<Vec<u8>> {
         "server/discover" => answer.extend_from_slice(
             br#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"floor","version":"1"}}}"#,
         ),
-        // It is never answered.
+        // A hang is never answered.
         _ if message.params.name == "hang" => return None,
         _ => {
             let r#type = "text";
@@ -178,7 +178,7 @@ async fn respond(request: Request<Incoming>) -> Result<Response<Body>, hyper::Er
     Ok(response)
 }
 
-/// Whether a message has this in it.
+/// Whether a message contains these bytes.
 fn contains(message: &[u8], part: &[u8]) -> bool {
     message.windows(part.len()).any(|window| window == part)
 }
@@ -189,7 +189,7 @@ fn status(code: u16) -> Response<Body> {
     response
 }
 
-/// A progress notification, and the answer.
+/// A body with a progress notification and the answer.
 fn events(answer: &[u8]) -> Body {
     let progress = br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#;
     let event = |data: &[u8]| {
@@ -200,7 +200,7 @@ fn events(answer: &[u8]) -> Body {
     BodyExt::boxed(StreamBody::new(Events(events)))
 }
 
-/// What is there already, as a stream.
+/// A body stream of events that exist already.
 struct Events<I>(I);
 
 impl<I: Iterator + Unpin> futures_core::Stream for Events<I> {

@@ -1,5 +1,5 @@
-//! What the cost program and the bench have in common: what is said, and the floor, which is what
-//! nobody can do without.
+//! Shared by the cost program and the bench: the messages, and the floor, which is the least that
+//! any implementation does.
 
 pub mod bare;
 pub mod floor;

@@ -1,4 +1,4 @@
-//! Runs one process for so many calls, and reads what that has cost.
+//! Runs one process with a number of calls, and reads its cost.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,18 +9,18 @@ use crate::counts::Counts;
 use crate::scenario::{Scenario, Side, Who, Wire};
 use belay_cost::messages::{Era, INITIALIZE, INITIALIZED, call};
 
-/// So many calls are in flight on a pipe.
+/// The number of calls in flight on a pipe.
 pub(crate) const IN_FLIGHT: usize = 32;
 
-/// What a process has cost.
+/// The cost of one process.
 pub(crate) struct Cost {
     pub(crate) counts: Counts,
-    /// If it ran under callgrind.
+    /// Counted only under callgrind.
     pub(crate) instructions: u64,
 }
 
 impl Scenario {
-    /// One run with so many calls, under a tool of valgrind's if one is named.
+    /// Runs a process with this many calls, under a valgrind tool if one is named.
     pub(crate) fn run(&self, who: Who, calls: usize, tool: Option<&str>) -> Cost {
         let calls_text = calls.to_string();
         let (wire, era) = (self.wire.name(), self.era.name());
@@ -29,7 +29,7 @@ impl Scenario {
             Side::Client => vec!["call", wire, era, who.name(), &calls_text],
         };
         let mut child = start(&arguments, tool);
-        // Kept apart, so that a process that says much is not held up.
+        // Read on another thread, so that a process that prints much does not block.
         let mut stderr = child.stderr.take().expect("a pipe");
         let said = thread::spawn(move || {
             let mut said = String::new();
@@ -59,14 +59,14 @@ impl Scenario {
                     "count"
                 };
                 load_http(output, self.era, tool, calls);
-                // The end of its input is what it waits for.
+                // The server runs until the end of its input.
                 drop(input);
             }
         }
     }
 }
 
-/// This program once more, with these arguments.
+/// Starts this program again with these arguments.
 pub(crate) fn start(arguments: &[&str], tool: Option<&str>) -> Child {
     let itself = std::env::current_exe().expect("ourselves");
     let mut command = match tool {
@@ -91,7 +91,7 @@ pub(crate) fn start(arguments: &[&str], tool: Option<&str>) -> Child {
         .expect("a process (is valgrind installed?)")
 }
 
-/// What callgrind says at the end: `==1== Collected : 123`.
+/// Parses the last line of callgrind: `==1== Collected : 123`.
 fn instructions(said: &str) -> Option<u64> {
     let line = said.lines().find(|line| line.contains("Collected :"))?;
     line.rsplit(' ').next()?.parse().ok()
@@ -143,7 +143,7 @@ fn load_http(mut output: impl BufRead, era: Era, tool: &str, calls: usize) {
     }
 }
 
-/// One POST; gives the head and the body of the response.
+/// Sends one POST, and returns the head and the body of the response.
 fn post(stream: &mut BufReader<TcpStream>, headers: &str, body: &str) -> (String, String) {
     let length = body.len();
     let request = format!(

@@ -1,19 +1,21 @@
-//! What one call costs: allocations, locks, tasks and instructions, beside the floor.
+//! Measures the cost of one call: allocations, locks, tasks and instructions, compared with the
+//! floor.
 //!
 //! ```text
 //! cargo xtask cost
 //! ```
 //!
-//! Each figure is the difference between a long and a short run of a whole process, divided by the
-//! calls that the long one had more: so what a process does once does not count. The floor does what
-//! nobody can do without: it reads the message with `serde_json`, or hyper, and writes an answer.
+//! Each figure is the difference between a long and a short run of a process, divided by the
+//! difference in calls, so that one-time costs do not count. The floor does the least that any
+//! implementation does: it parses the message with `serde_json`, uses hyper on HTTP, and writes an
+//! answer.
 //!
 //! | command | what it does |
 //! |---|---|
 //! | `counts` | allocations, locks and tasks; needs a build with `--cfg belay_counted` |
-//! | `check` | the same against the budgets in `scenario.rs` |
-//! | `instructions` | in user space, by callgrind |
-//! | `serve WIRE WHO`, `call WIRE ERA WHO N` | one of the processes that are measured |
+//! | `check` | compares these with the budgets in `scenario.rs` |
+//! | `instructions` | counts instructions in user space with callgrind |
+//! | `serve WIRE WHO`, `call WIRE ERA WHO N` | runs one of the measured processes |
 
 mod client;
 mod counts;
@@ -68,7 +70,7 @@ fn counts() {
     }
 }
 
-/// Whether every count is within its budget.
+/// Checks that every count is within its budget.
 fn check() -> ExitCode {
     let mut over = 0;
     for scenario in scenario::ALL {
@@ -78,7 +80,8 @@ fn check() -> ExitCode {
             ("locks", each.locks, budget.1),
             ("tasks", each.tasks, budget.2),
         ] {
-            // A table that grows, and a turn more or less, in a thousand calls.
+            // The tolerance covers a table that grows and one turn of the driver, in a thousand
+            // calls.
             let within = each <= f64::from(budget) + 0.5;
             let verdict = if within { "" } else { "   OVER ITS BUDGET" };
             println!(

@@ -1,18 +1,18 @@
-//! What is said to servers.
+//! The messages that are sent to servers.
 
 use std::str::FromStr;
 
-/// What a request looks like.
+/// The form of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Era {
-    /// A session.
+    /// Requests belong to a session.
     Legacy,
-    /// Each request for itself.
+    /// Each request carries its own metadata.
     Modern,
 }
 
 impl Era {
-    /// Its name.
+    /// The name in arguments and tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Legacy => "legacy",
@@ -30,15 +30,15 @@ impl FromStr for Era {
     }
 }
 
-/// What is echoed: 64 bytes.
+/// The text that is echoed: 64 bytes.
 pub const TEXT: &str = "sixty-four bytes of text, which is what a short answer comes to..";
 
-/// Opens a legacy session.
+/// The first message of a legacy session.
 pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"cost","version":"1"}}}"#;
-/// Says that it is open.
+/// The second message of a legacy session.
 pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// A call of `echo`, or of `count`, which says something before it answers.
+/// A call of `echo`, or of `count`, which sends progress before it answers.
 pub fn call(id: usize, era: Era, tool: &str) -> String {
     let meta = match era {
         Era::Legacy => format!(r#""progressToken":{id}"#),

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The scenarios that are measured.
 
 use std::str::FromStr;
 
@@ -8,18 +8,18 @@ use belay_cost::messages::Era;
 pub(crate) enum Wire {
     Stdio,
     Http,
-    /// HTTP, and a tool that says something before it answers.
+    /// HTTP, with a tool that sends progress before it answers.
     HttpEvents,
 }
 
-/// Whose code is measured.
+/// Which implementation is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Belay,
     Floor,
 }
 
-/// Which side of the wire is measured. The other one is always the floor's, or bare bytes.
+/// The measured side. The other side is always the floor's, or prepared bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Server,
@@ -30,8 +30,8 @@ pub(crate) struct Scenario {
     pub(crate) side: Side,
     pub(crate) wire: Wire,
     pub(crate) era: Era,
-    /// Allocations, locks and tasks that one call may cost. How many calls share a turn of the driver
-    /// depends on the machine, so locks have a little room.
+    /// The budget of allocations, locks and tasks for one call. How many calls share a turn of the
+    /// driver depends on the machine, so locks have a little room.
     pub(crate) budget: (u32, u32, u32),
 }
 

@@ -27,7 +27,7 @@ fn server() -> Server {
         .tool(Tool::new("count", count))
 }
 
-/// Serves until its input ends, and reports what that has cost.
+/// Serves until the end of its input, and reports the cost.
 pub(crate) fn serve(wire: Wire, who: Who) {
     match (wire, who) {
         (Wire::Stdio, Who::Floor) => floor::serve_stdio(),

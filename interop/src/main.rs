@@ -1,4 +1,4 @@
-//! Belay against everybody else's SDK, over stdio and HTTP, both ways.
+//! Checks Belay against other SDKs, over stdio and HTTP, in both directions.
 //!
 //! `cargo xtask interop` installs the peers and runs this:
 //! `belay-interop <folder of the installed peers> <the belay program>`.
@@ -17,7 +17,7 @@ use table::Table;
 const OURS: &str = "our client, their server";
 const THEIRS: &str = "their client, our server";
 
-/// What went wrong with a check.
+/// The result of a check; the error says what went wrong.
 type Checked = Result<(), String>;
 
 #[tokio::main]

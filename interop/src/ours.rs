@@ -1,4 +1,4 @@
-//! Our client against somebody's server.
+//! Belay's client against another SDK's server.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ pub(crate) async fn check(row: &mut Row, peer: &Peer, era: &'static str) {
     );
 }
 
-/// The same for a server that listens. `wire` is what it is told to speak: `http` or `sse`.
+/// The same for a server on HTTP. `wire` is the transport it is started with: `http` or `sse`.
 pub(crate) async fn check_listener(row: &mut Row, peer: &Peer, wire: &str, era: &'static str) {
     let log = Scratch::new("handlers");
     let started = listen(peer, wire, &log).await;
@@ -90,7 +90,7 @@ async fn listen(peer: &Peer, wire: &str, log: &Scratch) -> Result<Listener, Stri
     Listener::start(&mut command, Some(format!("127.0.0.1:{port}"))).await
 }
 
-/// A server of which we know only one tool.
+/// A public server of which only one tool is known.
 pub(crate) async fn check_public(row: &mut Row, command: &[String], tool: &str, arguments: Value) {
     let log = Scratch::new("handlers");
     let listed = with(open(command, "auto", &log).await, |client| async move {
@@ -168,7 +168,7 @@ async fn progress(client: Client) -> Checked {
         });
     call.await.map_err(told)?;
     let seen = seen.lock().map_err(|error| error.to_string())?;
-    // One that does not grow is dropped (order), and a peer may reorder its own.
+    // Progress that does not grow is dropped (order), and a peer may reorder its own progress.
     let complete = *seen == [1.0, 2.0, 3.0];
     expect(complete, || format!("{seen:?}"))
 }
@@ -182,14 +182,14 @@ async fn hang(
     Ok(call)
 }
 
-/// We drop the call; their handler is told.
+/// Drops a call, and checks that the peer's handler is cancelled.
 async fn cancel(client: Client, log: &Scratch) -> Checked {
     drop(hang(&client, log).await?);
     until("the handler was told", || log.text().contains("cancelled")).await
 }
 
-/// We drop calls as soon as they were made, or a little later, where call and cancel are two POSTs
-/// that could overtake each other: no handler is left running.
+/// Drops calls at once or a little later, where call and cancel are two POSTs that could overtake
+/// each other, and checks that no handler is left running.
 async fn early(client: Client, log: &Scratch) -> Checked {
     let lines = |what: &str| log.text().lines().filter(|line| *line == what).count();
     for millis in [0, 1, 2, 5, 20] {
@@ -198,7 +198,8 @@ async fn early(client: Client, log: &Scratch) -> Checked {
             tokio::time::sleep(Duration::from_millis(millis)).await;
             drop(call);
         }
-        // Whatever was posted before this has begun when it is answered, or is about to.
+        // When this call is answered, everything that was posted before it has begun, or is about
+        // to.
         call_once(&client).await?;
         tokio::time::sleep(Duration::from_millis(500)).await;
         let left = || lines("started") - lines("cancelled");
@@ -213,7 +214,7 @@ async fn call_once(client: &Client) -> Checked {
     echo.await.map(drop).map_err(told)
 }
 
-/// Their server is killed in mid-call; the caller knows, and knows how.
+/// Kills the server in mid-call, and checks that the caller gets the right error.
 async fn killed(client: Client, log: &Scratch) -> Checked {
     let call = hang(&client, log).await?;
     let pid = client.pid().ok_or("it is a child")?;
@@ -226,7 +227,8 @@ async fn killed(client: Client, log: &Scratch) -> Checked {
     until("it is reaped", || !exists(pid)).await
 }
 
-/// We close with a call in flight; nothing of their server is left, whatever it makes of that.
+/// Closes with a call in flight, and checks that the server process is gone, whatever the peer does
+/// with the call.
 async fn closed(client: Client, log: &Scratch) -> Checked {
     let _call = hang(&client, log).await?;
     let pid = client.pid().ok_or("it is a child")?;

@@ -1,24 +1,24 @@
-//! Who there is, and how they are started.
+//! The peers, and how they are started.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// A server and a client on somebody's SDK.
+/// A server and a client that use another SDK.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) server: Vec<String>,
     pub(crate) client: Vec<String>,
-    /// The eras its server speaks.
+    /// The eras that its server supports.
     pub(crate) server_eras: &'static [&'static str],
-    /// The eras its client can be told to speak.
+    /// The eras that its client can be started in.
     pub(crate) client_eras: &'static [&'static str],
-    /// Whether it has the transport of 2024-11-05: its server, its client.
+    /// Whether its server, and its client, have the transport of 2024-11-05.
     pub(crate) sse: (bool, bool),
-    /// Whether its client tells the server when a call is cancelled. Some never do.
+    /// Whether its client sends a cancel to the server. Some never do.
     pub(crate) announces: bool,
-    /// Whether its client hears progress that arrives together with the answer. TypeScript's looks
-    /// at the answer first, and then nobody listens any more.
+    /// Whether its client reports progress that arrives together with the answer. TypeScript's
+    /// client handles the answer first, and then drops the progress callback.
     pub(crate) hears_the_last: bool,
 }
 
@@ -72,13 +72,13 @@ pub(crate) fn sdks(folder: &Path) -> Vec<Peer> {
     ]
 }
 
-/// A server that people use.
+/// A public server.
 pub(crate) struct PublicServer {
     pub(crate) name: &'static str,
     pub(crate) command: Vec<String>,
 }
 
-/// Each with a tool of it, and what to call that with.
+/// The public servers, each with one of its tools and arguments for it.
 pub(crate) fn public_servers(folder: &Path) -> Vec<(PublicServer, &'static str, Value)> {
     let time = PublicServer {
         name: "mcp-server-time",

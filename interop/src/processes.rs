@@ -1,4 +1,4 @@
-//! Processes and files that the checks look at.
+//! The processes and files that the checks use.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -10,10 +10,10 @@ use tokio::process::{Child, Command};
 
 use crate::Checked;
 
-/// A busy machine is no reason to fail.
+/// The timeout of a check. It is long, so that a busy machine does not fail.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A file of our own, gone when this is.
+/// A temporary file that is removed on drop.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
@@ -35,14 +35,14 @@ impl Drop for Scratch {
     }
 }
 
-/// A server that listens, and is killed when this is dropped.
+/// A listening server that is killed on drop.
 pub(crate) struct Listener {
     child: Child,
     pub(crate) address: String,
 }
 
 impl Listener {
-    /// Starts a server. The first line it says tells that it listens, and perhaps where.
+    /// Starts a server. Its first line shows that it listens, and may contain the address.
     pub(crate) async fn start(
         command: &mut Command,
         address: Option<String>,
@@ -57,7 +57,8 @@ impl Listener {
         let stdout = BufReader::new(child.stdout.take().ok_or("it has no stdout")?);
         let stderr = BufReader::new(child.stderr.take().ok_or("it has no stderr")?);
         let (mut out, mut err) = (stdout.lines(), stderr.lines());
-        // Ours says it on stderr, theirs on stdout; and what is said later must not block them.
+        // Belay prints that line to stderr, the peers print it to stdout. Later output must not
+        // block them.
         let listens = async {
             match &address {
                 Some(_) => out.next_line().await,
@@ -88,7 +89,7 @@ impl Listener {
     }
 }
 
-/// A port that nobody listens at.
+/// A port that was free a moment ago.
 pub(crate) fn free_port() -> Result<u16, String> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0");
     let address = listener.and_then(|listener| listener.local_addr());
@@ -97,7 +98,7 @@ pub(crate) fn free_port() -> Result<u16, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true; an error after a timeout.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) -> Checked {
     let until = Instant::now() + PATIENCE;
     while !is_so() {
@@ -115,7 +116,7 @@ pub(crate) fn kill(pid: u32) -> Checked {
     kill_process(pid, Signal::KILL).map_err(|error| error.to_string())
 }
 
-/// Whether a process exists; one that nobody has reaped yet does.
+/// Whether a process exists. One that has ended but was not reaped still exists.
 pub(crate) fn exists(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid).is_ok())

@@ -1,4 +1,4 @@
-//! One table of everything that was checked.
+//! The table of all checks.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(crate) struct Table {
     rows: Vec<Row>,
 }
 
-/// One peer in one era, one way.
+/// The row of one peer in one era and one direction.
 pub(crate) struct Row {
     peer: &'static str,
     wire: &'static str,
@@ -68,7 +68,7 @@ impl Row {
         self.cells[index(column)] = Some(checked);
     }
 
-    /// What to say instead of yes.
+    /// Shows a note instead of "yes".
     pub(crate) fn note(&mut self, column: &str, note: &'static str) {
         self.notes[index(column)] = Some(note);
     }

@@ -1,4 +1,4 @@
-//! Somebody's client against our server.
+//! Another SDK's client against Belay's server.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub(crate) async fn check_http(
     row.set("killed", killed_on_http(peer, path, era, belay).await);
 }
 
-/// The inspector that people try servers with.
+/// Runs the MCP Inspector against Belay's server.
 pub(crate) async fn inspect(row: &mut Row, inspector: &Path, path: &str, belay: &Path) {
     let wire = if path == "mcp" { "http" } else { path };
     let ask = async |method: &[&str], shows: &str| {
@@ -76,7 +76,8 @@ pub(crate) async fn inspect(row: &mut Row, inspector: &Path, path: &str, belay: 
     row.set("call", ask(&call, "\"hello\"").await);
 }
 
-/// A second is enough for whoever was killed not to come back.
+/// Starts Belay's server on HTTP. The resume window is one second, since a killed client never
+/// comes back.
 async fn listen(belay: &Path) -> Result<Listener, String> {
     let mut command = Command::new(belay);
     command.args([
@@ -90,7 +91,7 @@ async fn listen(belay: &Path) -> Result<Listener, String> {
     Listener::start(&mut command, None).await
 }
 
-/// What became of each step.
+/// Fills in the row from the results of the steps.
 fn judge(row: &mut Row, peer: &Peer, told: &Result<HashMap<String, Value>, String>) {
     let step = |name: &str, right: &dyn Fn(&Value) -> bool| match told {
         Err(error) => Err(error.clone()),
@@ -113,7 +114,7 @@ fn judge(row: &mut Row, peer: &Peer, told: &Result<HashMap<String, Value>, Strin
     row.set("progress", heard);
     match peer.announces {
         true => row.set("cancel", step("cancel", &|left| *left == "0")),
-        // If that changes, we want to know.
+        // Fails as soon as this client begins to send cancels, so that the note can be removed.
         false => {
             row.set("cancel", step("cancel", &|left| *left == "1"));
             row.note("cancel", "untold");
@@ -122,7 +123,7 @@ fn judge(row: &mut Row, peer: &Peer, told: &Result<HashMap<String, Value>, Strin
     row.set("closed", step("done", &|_| true));
 }
 
-/// Our server, with its process id in a file.
+/// Starts the peer's client, which starts Belay's server. The server's process id goes to a file.
 fn start(peer: &Peer, mode: &str, era: &str, belay: &Path, pid: &Scratch) -> Result<Child, String> {
     let server = format!(
         "echo $$ > {}; exec {} serve",
@@ -150,7 +151,7 @@ fn run_with(peer: &Peer, mode: &str, era: &str, server: &[&str]) -> Result<Child
         .map_err(|error| format!("{}: {error}", peer.client[0]))
 }
 
-/// What the client says of each step.
+/// Returns the results of the client's steps.
 async fn talk(peer: &Peer, era: &str, belay: &Path) -> Result<HashMap<String, Value>, String> {
     let pid = Scratch::new("server");
     let client = start(peer, "talk", era, belay, &pid)?;
@@ -196,7 +197,7 @@ async fn speak(mut client: Child, era: &str) -> Result<HashMap<String, Value>, S
     }
 }
 
-/// Their client is killed in mid-call; our server goes.
+/// Kills the peer's client in mid-call, and checks that Belay's server ends.
 async fn killed(peer: &Peer, era: &str, belay: &Path) -> Checked {
     let file = Scratch::new("server");
     let mut client = start(peer, "hang", era, belay, &file)?;
@@ -210,7 +211,8 @@ async fn killed(peer: &Peer, era: &str, belay: &Path) -> Checked {
     until("our server is gone", || !exists(server)).await
 }
 
-/// Their client is killed in mid-call; our server goes on, and its handler goes.
+/// Kills the peer's client in mid-call, and checks that Belay's server goes on and its handler
+/// ends.
 async fn killed_on_http(peer: &Peer, path: &str, era: &str, belay: &Path) -> Checked {
     let server = listen(belay).await?;
     let url = format!("http://{}/{path}", server.address);
@@ -230,7 +232,7 @@ async fn killed_on_http(peer: &Peer, path: &str, era: &str, belay: &Path) -> Che
     Err("its handler is still there".into())
 }
 
-/// Waits until a client says that its call hangs.
+/// Waits until a client prints that its call hangs.
 async fn hangs(client: &mut Child) -> Checked {
     let stdout = client.stdout.take().ok_or("it has no stdout")?;
     let mut lines = BufReader::new(stdout).lines();

@@ -1,4 +1,4 @@
-//! What raw workers ask of the demo server, and which answers are right.
+//! The requests that raw workers send to the demo server, and the valid answers.
 
 use serde_json::{Value, json};
 
@@ -7,28 +7,28 @@ use crate::random::Random;
 /// One request to the demo server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ask {
-    /// A text of about so many bytes comes back.
+    /// Returns a text of about this many bytes.
     Echo(usize),
     Count {
         to: u64,
         delay_ms: u64,
     },
-    /// Never ends by itself.
+    /// Runs until it is stopped.
     Hang,
-    /// Ends when it is stopped, after so many milliseconds.
+    /// Runs until it is stopped, and then for this many milliseconds.
     Rollback(u64),
     Block(u64),
     Panic,
     UnknownTool,
     UnknownMethod,
     BadArguments,
-    /// An echo with an id that is in use.
+    /// An echo with an id that is already in use.
     Duplicate,
-    /// How many hangs there are.
+    /// Returns how many hangs are running.
     Active,
-    /// How many requests began, ended and run.
+    /// Returns how many requests have started, ended and run.
     Ledger,
-    /// Opens a legacy conversation.
+    /// The handshake of a legacy session.
     Initialize,
 }
 
@@ -40,7 +40,7 @@ const OVERLOADED: i64 = -31001;
 const SHUTTING_DOWN: i64 = -31002;
 
 impl Ask {
-    /// Something that comes to its end by itself, and soon.
+    /// A request that ends soon without a cancel.
     pub(crate) fn any_that_ends(random: &mut Random) -> Self {
         match random.below(20) {
             0 => Self::Panic,
@@ -57,7 +57,7 @@ impl Ask {
         }
     }
 
-    /// The method and the parameters, with the tag that an echo must bring back.
+    /// The method and the parameters. An echo returns the tag.
     pub(crate) fn request(self, tag: &str) -> (&'static str, Value) {
         let tool = |name: &str, arguments: Value| {
             let params = json!({ "name": name, "arguments": arguments });
@@ -82,7 +82,7 @@ impl Ask {
         }
     }
 
-    /// Whether this may answer it. A request too many is refused, whatever it asks for.
+    /// Whether `answer` is valid for this request. Any request may be refused because of overload.
     pub(crate) fn is_answered_by(self, tag: &str, answer: &Value) -> bool {
         let result = &answer["result"];
         let said = &result["content"][0]["text"];
@@ -109,12 +109,12 @@ impl Ask {
     }
 }
 
-/// A text that belongs to one request of one worker.
+/// A text that is unique to one request of one worker.
 fn text(tag: &str, length: usize) -> String {
     format!("{tag} {}", "x".repeat(length))
 }
 
-/// Lines and bodies that are no message. Each is answered with one error that names no request.
+/// Malformed lines and bodies. Each is answered with one error without an id.
 pub(crate) const MALFORMED: [&[u8]; 8] = [
     b"{ 17",
     b"not json",

@@ -1,5 +1,5 @@
-//! Belay's own client on every wire: each call has exactly one typed end, and it is the right one. A
-//! life is a connection: calls, then it is closed, dropped, or lost.
+//! Workers with Belay's own client, on every wire: each call has exactly one end, and the right
+//! one. A life is a connection: calls are made, then it is closed, dropped or lost.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::server::Server;
 use crate::soak::{self, Life};
 use crate::{Done, PATIENCE, both};
 
-/// What carries the calls.
+/// The transport of the calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Carrier {
     Stdio,
@@ -42,7 +42,7 @@ pub(crate) async fn live(life: &mut Life, carrier: Carrier, mode: Mode) -> Done 
         1 => Ending::Dropped,
         _ => Ending::Closed,
     };
-    // Whoever kills a server on HTTP has one of their own.
+    // A worker that kills an HTTP server starts its own.
     let own = match (ending, carrier) {
         (Ending::Killed, Carrier::Http | Carrier::EventStream) => {
             Some(Server::start(&life.soak.belay).await?)
@@ -62,7 +62,7 @@ pub(crate) async fn live(life: &mut Life, carrier: Carrier, mode: Mode) -> Done 
     .live(life, ending, &mut tally)
     .await;
     life.count(tally.counts());
-    // There the end of the stream says it.
+    // On modern HTTP the end of the stream is the cancellation.
     let on_modern_http = carrier == Carrier::Http && mode == Mode::Modern;
     let checked = both(lived, written.check(!on_modern_http));
     checked.map_err(|problem| format!("{ending:?}: {problem}"))
@@ -98,7 +98,7 @@ impl Connection {
     async fn live(self, life: &mut Life, ending: Ending, tally: &mut Tally) -> Done {
         for group in 0..life.random.between(1, 5) {
             calls(&self.client, life, group, tally).await?;
-            // Nobody else's calls run there.
+            // No calls of other workers run on these servers.
             if self.own.is_some() || self.carrier == Carrier::Stdio {
                 until_at_rest(&self.client).await?;
             }
@@ -126,7 +126,7 @@ impl Connection {
                 (None, Some(pid)) => processes::signal(pid, Signal::KILL)?,
                 (None, None) => return Err("there is nobody to kill".into()),
             },
-            // The calls still hold the connection: they are dropped before it.
+            // The calls hold the connection, so they are dropped before it.
             Ending::Dropped => {
                 tally.cancelled(hangs.len());
                 drop(hangs);
@@ -147,7 +147,7 @@ impl Connection {
             let closed = timeout(PATIENCE, client.closed()).await;
             closed.map_err(|_| "a client does not know that its server is gone")?;
         }
-        // A client on HTTP may find out by this call.
+        // On HTTP the client may notice the loss only with this call.
         let knows = ending == Ending::Closed || carrier == Carrier::Stdio;
         let late = client.call_tool("echo", json!({ "text": "late" }));
         let late = timeout(PATIENCE, late).await;
@@ -159,12 +159,12 @@ impl Connection {
     }
 }
 
-/// Calls at the same time, each until its end.
+/// Makes calls concurrently and waits for the end of each.
 async fn calls(client: &Client, life: &mut Life, group: u64, tally: &mut Tally) -> Done {
     let plans: Vec<Plan> = (0..life.random.between(1, 40))
         .map(|_| Plan::draw(&mut life.random))
         .collect();
-    // Those that have no end are dropped with it.
+    // Dropping the set drops the calls that do not end.
     let mut calls = JoinSet::new();
     for (number, plan) in plans.into_iter().enumerate() {
         let tag = format!("{} call {group}.{number}", life.name());
@@ -179,7 +179,7 @@ async fn calls(client: &Client, life: &mut Life, group: u64, tally: &mut Tally) 
     check_books(client)
 }
 
-/// The books of the client itself (**ledger**).
+/// Checks the ledger of the client itself (**ledger**).
 fn check_books(client: &Client) -> Done {
     let calls = client.ledger().calls;
     match calls.started() == calls.ended() {
@@ -188,7 +188,7 @@ fn check_books(client: &Client) -> Done {
     }
 }
 
-/// Waits until nothing runs on a server whose only client has no calls in flight
+/// Waits until no handler runs on a server whose only client has no calls in flight
 /// (**drop-announces**, **stops-with-its-caller**).
 async fn until_at_rest(client: &Client) -> Done {
     let until = Instant::now() + PATIENCE;

@@ -1,4 +1,4 @@
-//! One call of Belay's own client, and the ends that it may have.
+//! One call of Belay's own client, and the ends it may have.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::ask::INTERNAL_ERROR;
 use crate::observer::Counts;
 use crate::random::Random;
 
-/// How a call goes.
+/// What to call, and how the call is given up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Plan {
     Echo(usize),
@@ -23,11 +23,11 @@ pub(crate) enum Plan {
     },
     Panic,
     UnknownTool,
-    /// Given up before it was started.
+    /// Cancelled before it is started.
     Never,
-    /// Something that would not end by itself in time, and how it is given up.
+    /// A call that does not end in time, and how and when it is given up.
     GivenUp(Endless, Way, Duration),
-    /// An echo and a cancel, at the same time.
+    /// An echo that is cancelled at the same time.
     Race(Duration),
 }
 
@@ -84,7 +84,7 @@ impl Plan {
         }
     }
 
-    /// Makes the call, and tells how it ended, or what was wrong with its end.
+    /// Makes the call and returns how it ended, or what was wrong with its end.
     pub(crate) async fn call(self, client: Client, tag: String) -> Result<Ended, String> {
         let ended = match self {
             Self::Echo(length) => echo(&client, &tag, length).await,
@@ -200,7 +200,7 @@ impl Endless {
             }
         };
         match ended {
-            // A busy machine can be later than a thread that sleeps.
+            // On a busy machine the timeout can be later than the end of the blocking thread.
             Ok(_) if matches!(self, Self::Block(_)) => Ok(Ended::Answered),
             Ok(result) => Err(format!("it was answered: {result:?}")),
             Err(error) => match way {
@@ -225,7 +225,7 @@ fn refused(called: Result<CallToolResult, Error>, code: i64) -> Result<Ended, St
     }
 }
 
-/// The one refusal that any call can meet.
+/// Any call may be refused because of overload.
 fn overloaded(error: &Error) -> Result<Ended, String> {
     match error.refusal().map(|refusal| refusal.code) {
         Some(OVERLOADED) => Ok(Ended::Refused),
@@ -233,7 +233,7 @@ fn overloaded(error: &Error) -> Result<Ended, String> {
     }
 }
 
-/// How the calls of one life ended.
+/// Counts how the calls of one life ended.
 #[derive(Default)]
 pub(crate) struct Tally(Counts);
 

@@ -1,5 +1,6 @@
-//! What a client wrote, frame by frame: a cancel is announced once, and only for a request that was
-//! written (**announce-once**); on modern HTTP never, since the end of the stream says it.
+//! Checks the frames that a client writes: a cancel is announced once, and only for a request that
+//! was written (**announce-once**). On modern HTTP it is never written, because the end of the
+//! stream is the cancellation.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::Done;
 
-/// How often each request was cancelled, by its id.
+/// How often each request was cancelled, by id.
 #[derive(Clone, Default)]
 pub(crate) struct Written(Arc<Mutex<Requests>>);
 
@@ -21,7 +22,7 @@ struct Requests {
 }
 
 impl Written {
-    /// Looks at all that the client will write.
+    /// Observes every frame that the client writes.
     pub(crate) fn by(&self, builder: ClientBuilder) -> ClientBuilder {
         let written = self.clone();
         builder.tap(move |way, frame| {

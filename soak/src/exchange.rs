@@ -1,4 +1,4 @@
-//! One exchange of HTTP: a POST, and all that comes back on it.
+//! One HTTP exchange: a POST and its response.
 
 use belay_testkit::{RawAnswer, RawHttp};
 use serde_json::Value;
@@ -13,7 +13,8 @@ pub(crate) async fn post(http: &mut RawHttp, request: &Request, observer: &mut O
     write(http, &bytes).await
 }
 
-/// The bytes of a POST, as it is about to be sent. Modern requests say in their headers what they say.
+/// Encodes a POST and records it as sent. The headers of a modern request repeat its method and
+/// name.
 pub(crate) fn encoded(http: &mut RawHttp, request: &Request, observer: &mut Observer) -> Vec<u8> {
     let body = request.bytes();
     if observer.is_modern() {
@@ -31,7 +32,7 @@ pub(crate) async fn write(http: &mut RawHttp, bytes: &[u8]) -> Done {
     wrote.map_err(|error| format!("it cannot be posted: {error}"))
 }
 
-/// Reads all that comes back on the exchange of these requests, and gives its status.
+/// Reads the response to these requests to its end, and returns its status.
 pub(crate) async fn answered(
     http: &mut RawHttp,
     ids: &[&Value],
@@ -52,20 +53,20 @@ fn about(problem: &str, ids: &[&Value]) -> String {
     format!("{problem} (exchange of {ids:?})")
 }
 
-/// The head of an answer, and its body if that is no stream.
+/// The head of a response, and its body if that is not a stream.
 pub(crate) async fn head(http: &mut RawHttp) -> Result<RawAnswer, String> {
     let answer = timeout(PATIENCE, http.try_answer()).await;
     let answer = answer.map_err(|_| format!("no response within {PATIENCE:?}"))?;
     answer.map_err(|error| format!("the connection ended without a response: {error}"))
 }
 
-/// A body that is one message, or nothing.
+/// Records a body that is one message, or empty.
 pub(crate) fn body(answer: &RawAnswer, ids: &[&Value], observer: &mut Observer) {
     if answer.body.is_empty() {
         return;
     }
     let message = answer.json();
-    // On HTTP the exchange is the key: what it refuses is what was posted on it.
+    // On HTTP the exchange is the key, so a refusal belongs to the request that was posted on it.
     match (message.get("id"), ids) {
         (None, [id]) if answer.status >= 400 => observer.refused_by_status(id),
         _ => observer.received(&answer.body),
@@ -78,7 +79,7 @@ pub(crate) async fn to_the_end(http: &mut RawHttp, observer: &mut Observer) -> D
     Ok(())
 }
 
-/// Reads one event of a stream, and gives its id and what it said; `None` at the end.
+/// Reads one event of a stream, and returns its id and message; `None` at the end.
 pub(crate) async fn event(
     http: &mut RawHttp,
     observer: &mut Observer,

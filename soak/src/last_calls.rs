@@ -1,5 +1,5 @@
-//! The end of the server: SIGTERM, with calls in flight on every wire. Each of them is *lost*, and the
-//! server exits in good order (**orderly-close**, **typed-end**).
+//! The shutdown of the server: SIGTERM with calls in flight on every wire. Each call ends as
+//! *lost*, and the server exits in good order (**orderly-close**, **typed-end**).
 
 use belay::Client;
 use belay::client::Mode;

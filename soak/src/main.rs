@@ -1,11 +1,11 @@
-//! Random traffic on every wire at once, against real processes, and a count of what became of it.
+//! Random traffic on every wire at once against real processes, with a count of all outcomes.
 //!
 //! `cargo xtask soak` builds the tool and runs this: `belay-soak <the belay program> [--seconds N]
-//! [--seed S]`. It ends with 1 if it found something, and with 2 if it could not begin.
+//! [--seed S]`. It exits with 1 if it found a problem, and with 2 if it could not begin.
 //!
-//! The seed decides what each worker does in each of its lives, and with which pauses. How the
-//! operating system runs the processes meanwhile is not decided by it: a seed replays the schedule, and
-//! not every race.
+//! The seed decides what each worker does in each life, and with which pauses. It does not decide
+//! how the operating system schedules the processes, so a seed replays the schedule but not every
+//! race.
 
 mod ask;
 mod client;
@@ -38,10 +38,10 @@ use report::Rest;
 use server::Server;
 use soak::Soak;
 
-/// What went wrong, if something did.
+/// The result of a check; the error says what went wrong.
 type Done = Result<(), String>;
 
-/// What went wrong in two things that were looked at.
+/// Combines the problems of two checks.
 fn both(one: Done, other: Done) -> Done {
     match (one, other) {
         (Err(one), Err(other)) => Err(format!("{one}; {other}")),
@@ -49,19 +49,20 @@ fn both(one: Done, other: Done) -> Done {
     }
 }
 
-/// Nothing that should come takes longer. A busy machine is no reason to fail.
+/// The timeout for everything that is expected. It is long, so that a busy machine does not fail.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Descriptors more than after the warm-up: none is left open, and none is opened on the way.
+/// Additional descriptors since the warm-up: none may leak, and none may be open at rest.
 const MORE_DESCRIPTORS: usize = 0;
 
-/// Threads more than after the warm-up: those of blocking handlers end with them.
+/// Additional threads since the warm-up: threads of blocking handlers end with their handlers.
 const MORE_THREADS: usize = 0;
 
-/// Bytes more than after the warm-up. An allocator does not give back everything, and how much it keeps
-/// depends on how many large answers were unread at the same moment: up to 5 MiB were seen, in runs of
-/// twelve seconds as in runs of a minute, and 1 MiB in one of four minutes. This is twice that and a
-/// little, some 300 bytes for each request of a minute; longer runs see smaller leaks.
+/// Additional memory in bytes since the warm-up. An allocator does not return everything, and how
+/// much it keeps depends on how many large answers were unread at the same moment. Runs of twelve
+/// seconds and of a minute showed up to 5 MiB, a run of four minutes 1 MiB. The limit is a little
+/// over twice the maximum, some 300 bytes for each request of a minute; longer runs detect smaller
+/// leaks.
 const MORE_MEMORY: usize = 12 << 20;
 
 #[tokio::main]
@@ -98,8 +99,8 @@ async fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Ends the program if it does not end by itself. A thread does it, because a client that spins takes
-/// the runtime with it.
+/// Ends the program if it hangs. This needs a thread, because a client that spins would also block
+/// the runtime.
 fn watch(time: Duration, replay: String) {
     std::thread::spawn(move || {
         std::thread::sleep(time);
@@ -109,8 +110,8 @@ fn watch(time: Duration, replay: String) {
     });
 }
 
-/// The last lives, two looks at the server at rest and its end take less than this together, even if
-/// each of them takes as long as it may.
+/// The maximum time for the last lives, for waiting twice until the server is at rest, and for its
+/// end.
 const OVERTIME: Duration = Duration::from_secs(300);
 
 struct Options {
@@ -140,7 +141,7 @@ impl Options {
     }
 }
 
-/// A warm-up, a look at the server at rest, the rest of the time, and another look.
+/// Runs a warm-up, measures the server at rest, runs for the rest of the time, and measures again.
 async fn run(options: Options) -> Result<Vec<String>, String> {
     let time = Duration::from_secs(options.seconds);
     let server = Server::start(&options.belay).await?;
@@ -167,7 +168,8 @@ async fn run(options: Options) -> Result<Vec<String>, String> {
     Ok(soak.problems())
 }
 
-/// Works for a while, then waits until the server is at rest. `None` if something was found.
+/// Runs the workers for a while, then waits until the server is at rest. `None` if a problem was
+/// found.
 async fn phase(
     soak: &Arc<Soak>,
     server: &Server,
@@ -191,8 +193,8 @@ async fn phase(
 async fn at_rest(soak: &Soak, server: &Server) -> Result<Rest, String> {
     let books = server.come_to_rest(soak.take_sessions()).await?;
     books.check()?;
-    // Connections that were closed a moment ago are still being closed on the other side: what counts is
-    // the least that is held within a second.
+    // The server may still be closing connections that were closed a moment ago, so take the lowest
+    // figures within a second.
     let mut figures = server.figures()?;
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -201,7 +203,7 @@ async fn at_rest(soak: &Soak, server: &Server) -> Result<Rest, String> {
     Ok(Rest { books, figures })
 }
 
-/// Whether the server holds what it held after the warm-up.
+/// Waits until the server holds no more than after the warm-up.
 async fn compare(server: &Server, warm: &Rest) -> Done {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -1,7 +1,7 @@
-//! What one raw worker wrote and read in one life, held against the rules.
+//! Checks what one raw worker wrote and read in one life against the rules.
 //!
-//! It knows frames and nothing of the engine that keeps the rules: the ids that were written, the
-//! answers that were read, and what each of them had to say.
+//! It knows frames, and nothing of the engine: the ids that were written, the answers that were
+//! read, and what each answer has to contain.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::Done;
 use crate::ask::Ask;
 
-/// Which of the two eras a worker speaks.
+/// The era that a worker uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Era {
     Legacy,
@@ -19,13 +19,13 @@ pub(crate) enum Era {
 }
 
 pub(crate) struct Observer {
-    /// Of this worker and this life: no other echo carries it.
+    /// Unique to this worker and this life, so that no other echo contains it.
     name: String,
     era: Era,
     last: u64,
     asked: HashMap<String, Ask>,
     transcript: Transcript,
-    /// Frames that were none, against errors that name no request.
+    /// Malformed frames that were sent; each needs an error without an id.
     malformed: usize,
     unaddressed: usize,
     wrong: Option<String>,
@@ -49,7 +49,7 @@ impl Observer {
         self.era == Era::Modern
     }
 
-    /// A new request. Its id is also its progress token; some ids are texts.
+    /// Creates a request. Its id is also its progress token. Every third id is a string.
     pub(crate) fn ask(&mut self, ask: Ask) -> Request {
         self.last += 1;
         let id = match self.last % 3 {
@@ -59,7 +59,7 @@ impl Observer {
         self.ask_as(id, ask)
     }
 
-    /// The same with an id of the caller's, which may be in use.
+    /// Creates a request with a given id, which may be in use.
     pub(crate) fn ask_as(&mut self, id: Value, ask: Ask) -> Request {
         let (method, mut params) = ask.request(&self.tag(&id));
         let mut meta = json!({ "progressToken": id });
@@ -75,7 +75,7 @@ impl Observer {
         }
     }
 
-    /// What opens a legacy conversation.
+    /// Creates the handshake of a legacy session.
     pub(crate) fn initialize(&mut self, version: &str) -> Request {
         let mut request = self.ask(Ask::Initialize);
         request.frame["params"] = json!({
@@ -90,7 +90,7 @@ impl Observer {
         format!("{} {id}", self.name)
     }
 
-    /// A frame is about to be written.
+    /// Records a frame that is about to be written.
     pub(crate) fn sent(&mut self, frame: &[u8]) {
         match serde_json::from_slice::<Value>(frame) {
             Ok(value) if value.get("method").is_some() || value.is_array() => {
@@ -104,7 +104,7 @@ impl Observer {
         }
     }
 
-    /// A frame was read.
+    /// Records a frame that was read.
     pub(crate) fn received(&mut self, frame: &[u8]) {
         match serde_json::from_slice(frame) {
             Ok(Value::Array(_)) | Err(_) => {
@@ -115,7 +115,7 @@ impl Observer {
         }
     }
 
-    /// The same, decoded.
+    /// Records a decoded message.
     pub(crate) fn message(&mut self, message: &Value) {
         self.transcript.received(message.to_string().as_bytes());
         if message.get("method").is_some() {
@@ -136,7 +136,8 @@ impl Observer {
         }
     }
 
-    /// A response of HTTP refused the one request that was posted, and its body names none.
+    /// Records that an HTTP status refused the one request that was posted, with a body that names
+    /// no id.
     pub(crate) fn refused_by_status(&mut self, id: &Value) {
         let answer = json!({ "id": id, "error": {} });
         self.transcript.received(answer.to_string().as_bytes());
@@ -146,18 +147,18 @@ impl Observer {
         &mut self.transcript
     }
 
-    /// Whether everything has its answer.
+    /// Whether everything has been answered.
     pub(crate) fn is_settled(&self) -> bool {
         self.transcript.open() == 0 && self.unaddressed >= self.malformed
     }
 
-    /// The connection is gone by our doing: nothing more is waited for.
+    /// The worker has cut the connection, so no more answers are expected.
     pub(crate) fn cut(&mut self) {
         self.transcript.cut();
         self.malformed = self.unaddressed;
     }
 
-    /// What never ends by itself is gone with its process.
+    /// The hangs ended with their process, so they need no answer.
     pub(crate) fn cut_hangs(&mut self) {
         let hangs = self.asked.iter().filter(|(_, ask)| **ask == Ask::Hang);
         for (id, _) in hangs {
@@ -209,7 +210,7 @@ impl Request {
         self.frame.to_string().into_bytes()
     }
 
-    /// What cancels it.
+    /// The notification that cancels it.
     pub(crate) fn cancel(&self) -> Vec<u8> {
         cancel(&self.id)
     }
@@ -226,7 +227,7 @@ pub(crate) fn initialized() -> Vec<u8> {
     br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_vec()
 }
 
-/// What became of requests. Each of them is in one of the columns after the first.
+/// The outcomes of requests. Each request is counted in one of the fields after the first.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Counts {
     pub(crate) requests: usize,

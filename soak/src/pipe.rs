@@ -1,4 +1,5 @@
-//! Plays rounds on a pipe: a child's stdin and stdout, or the two sides of an event stream.
+//! Plays rounds on a pipe: the stdin and stdout of a child, or the two directions of an event
+//! stream.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,19 +9,20 @@ use crate::observer::Observer;
 use crate::round::{Round, Step};
 use crate::{Done, PATIENCE};
 
-/// What a worker writes to.
+/// The writing direction.
 pub(crate) trait Input {
-    /// Writes frames in one go, or torn to pieces. The observer is told of each before it is written.
+    /// Writes frames in one piece, or torn into several. The observer records each one before it is
+    /// written.
     async fn write_frames(&mut self, frames: &[Vec<u8>], torn: bool, observer: &Observed) -> Done;
 }
 
-/// What a worker reads from.
+/// The reading direction.
 pub(crate) trait Output {
-    /// The next frame; `None` at the end. Dropping it loses nothing.
+    /// The next frame; `None` at the end. Dropping the future loses nothing.
     async fn read_frame(&mut self) -> Result<Option<Vec<u8>>, String>;
 }
 
-/// An observer that is told of writes and reads at the same time.
+/// An observer that is shared by the writer and the reader.
 pub(crate) struct Observed(Mutex<Observer>);
 
 impl Observed {
@@ -37,7 +39,7 @@ impl Observed {
     }
 }
 
-/// Takes the steps of a round, and reads until everything has its answer.
+/// Plays the steps of a round, and reads until everything has been answered.
 pub(crate) async fn play(
     round: &Round,
     input: &mut impl Input,
@@ -73,12 +75,13 @@ pub(crate) async fn play(
             }
         }
     }
-    // The last frame of a round is an echo.
+    // The last frame of a round is an echo, so its answer shows that all cancels before it were
+    // read.
     observed.lock().transcript().cancels_were_read();
     Ok(())
 }
 
-/// Reads whatever still comes, until the end.
+/// Reads to the end of the output.
 pub(crate) async fn drain(output: &mut impl Output, observed: &Observed) -> Done {
     loop {
         match timeout(PATIENCE, output.read_frame()).await {

@@ -1,4 +1,4 @@
-//! Processes: signals, what they print, what they hold, and which of them are there.
+//! Processes: signals, stderr, resource usage, and which of them still exist.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ pub(crate) fn signal(pid: u32, signal: Signal) -> Done {
     kill_process(pid, signal).map_err(|error| format!("no signal could be sent: {error}"))
 }
 
-/// What a server prints. It is read all the time, and whatever nobody expects is kept.
+/// The stderr of a server. It is read all the time, and unexpected lines are kept.
 pub(crate) struct Stderr(JoinHandle<Vec<String>>);
 
 impl Stderr {
@@ -38,7 +38,7 @@ impl Stderr {
         }))
     }
 
-    /// For a process that has ended.
+    /// Checks that there were no unexpected lines. The process must have ended.
     pub(crate) async fn check(self) -> Done {
         let unexpected = timeout(PATIENCE, self.0).await;
         let unexpected = unexpected.map_err(|_| "its stderr is held by somebody")?;
@@ -50,7 +50,7 @@ impl Stderr {
     }
 }
 
-/// The tool `panic` of the demo server, and what the library says of it, are wanted.
+/// The tool `panic` of the demo server prints these lines, and so does the library because of it.
 fn is_expected(line: &str) -> bool {
     line.is_empty()
         || line == "the demo server was asked to panic"
@@ -61,12 +61,12 @@ fn is_expected(line: &str) -> bool {
         || line.starts_with("belay: warnings that were not shown: ")
 }
 
-/// What a process holds.
+/// The resources that a process holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
     pub(crate) descriptors: usize,
     pub(crate) threads: usize,
-    /// Resident bytes.
+    /// Resident memory in bytes.
     pub(crate) memory: usize,
 }
 
@@ -96,8 +96,8 @@ impl Figures {
     }
 }
 
-/// Waits until no process is left that belongs to this run: none that carries its mark, and none of
-/// our own children.
+/// Waits until no process of this run is left: none with its mark in the environment, and no child
+/// of this process.
 pub(crate) async fn until_none_is_left(mark: &str) -> Done {
     let until = Instant::now() + PATIENCE;
     loop {

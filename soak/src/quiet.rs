@@ -1,4 +1,4 @@
-//! Whether a server has come to rest: no handler is left, and its books say so (**ledger**).
+//! Checks that a server is at rest: no handler is left, and its ledger is balanced (**ledger**).
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::observer::Request;
 use crate::pipe::{Input, Observed, Output};
 use crate::{Done, PATIENCE};
 
-/// What a server says of itself.
+/// The counters that a server reports.
 #[derive(Clone, Debug)]
 pub(crate) struct Books {
     pub(crate) active: String,
@@ -20,7 +20,7 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    /// From the answers to [`Ask::Active`] and [`Ask::Ledger`].
+    /// Reads the answers to [`Ask::Active`] and [`Ask::Ledger`].
     pub(crate) fn read(active: &Value, ledger: &Value) -> Result<Self, String> {
         let books = &ledger["result"]["structuredContent"];
         let number = |name: &str| {
@@ -36,7 +36,7 @@ impl Books {
         })
     }
 
-    /// `started = ended + running` holds at every moment; at rest nothing is running.
+    /// Checks that `started = ended + running`, and that nothing is running.
     pub(crate) fn check(&self) -> Done {
         match (self.started == self.ended + self.running, self.running) {
             (true, 0) if self.active == "0" => Ok(()),
@@ -48,7 +48,7 @@ impl Books {
     }
 }
 
-/// Waits until a server on a pipe has come to rest.
+/// Waits until a server on a pipe is at rest.
 pub(crate) async fn on_pipe(
     input: &mut impl Input,
     output: &mut impl Output,

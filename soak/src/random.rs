@@ -1,14 +1,14 @@
-//! Where all decisions of a run come from.
+//! The random numbers that decide everything in a run.
 
 use std::time::Duration;
 
-/// Small, and the same everywhere: a seed gives the same decisions on every machine.
+/// A small generator without platform dependence: a seed gives the same decisions on every machine.
 #[derive(Clone)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// What decides one life of one worker. It depends on these numbers alone, and not on what other
-    /// lives did or how long they took.
+    /// The generator of one life of one worker. It depends on these numbers alone, not on what
+    /// other lives did or how long they took.
     pub(crate) fn of(seed: u64, worker: usize, life: u64) -> Self {
         let mut state = Self(seed).next();
         for number in [worker as u64, life] {
@@ -17,8 +17,8 @@ impl Random {
         Self(state)
     }
 
-    /// Decisions for a part of a life. How many of them are taken, which may depend on what comes back,
-    /// changes nothing for the parts after it.
+    /// A separate generator for a part of a life. How many numbers that part takes may depend on
+    /// the answers, and does not affect later parts.
     pub(crate) fn part(&mut self) -> Self {
         Self(self.next())
     }
@@ -36,7 +36,7 @@ impl Random {
         self.next() % limit
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, both inclusive.
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }

@@ -1,5 +1,6 @@
-//! Raw bytes to the transport of 2024-11-05: everything is posted, and everything is answered on one
-//! event stream. A life is such a stream: rounds, then it is cut, which cancels what is in flight.
+//! Raw bytes to the transport of 2024-11-05: everything is posted, and all answers come on one
+//! event stream. A life is such a stream: rounds, then it is cut, which cancels the requests in
+//! flight.
 
 use belay_testkit::RawHttp;
 use serde_json::Value;
@@ -50,7 +51,7 @@ async fn act(life: &mut Life, observed: &Observed) -> Done {
     posts.write_frames(&left, false, observed).await?;
     sleep(life.random.millis(0, 30)).await;
     observed.lock().cut();
-    // Which of the two is closed first makes no difference.
+    // The order in which the two are closed must make no difference.
     match life.random.one_in(2) {
         true => drop((stream, posts)),
         false => drop((posts, stream)),
@@ -58,7 +59,7 @@ async fn act(life: &mut Life, observed: &Observed) -> Done {
     Ok(())
 }
 
-/// What everything is posted on, pipelined.
+/// The connection for the POSTs, which are pipelined.
 struct Posts(RawHttp);
 
 impl Input for Posts {
@@ -77,7 +78,7 @@ impl Input for Posts {
             if answer.status == 202 {
                 continue;
             }
-            // It was not taken, and that is its answer.
+            // The POST was refused, and that is the answer to its request.
             let message: Value = serde_json::from_slice(frame).unwrap_or_default();
             let id = message
                 .get("id")

@@ -1,5 +1,5 @@
-//! Raw bytes to the modern endpoint (2026-07-28). Each POST is a conversation of its own, and whoever
-//! hangs up has cancelled. A life is one connection, and others beside it.
+//! Raw bytes to the modern endpoint (2026-07-28). Each POST is independent, and closing its stream
+//! cancels the request. A life is one connection, with others beside it.
 
 use std::net::SocketAddr;
 
@@ -48,7 +48,7 @@ impl Modern {
         Ok(())
     }
 
-    /// Posts a request on the connection that is there.
+    /// Posts a request on the existing connection.
     async fn post(&mut self, request: &Request) -> Done {
         exchange::post(&mut self.http, request, &mut self.observer).await
     }
@@ -68,7 +68,7 @@ impl Modern {
         Ok(())
     }
 
-    /// Requests in one write, whose answers come in order.
+    /// Sends several requests in one write. Their answers come in order.
     async fn pipelined(&mut self, random: &mut Random) -> Done {
         let requests: Vec<Request> = (0..random.between(2, 60))
             .map(|_| self.observer.ask(Ask::any_that_ends(random)))
@@ -99,7 +99,7 @@ impl Modern {
         Ok(())
     }
 
-    /// A large answer that nobody reads for a while.
+    /// Requests a large answer, and reads it only after a while.
     async fn unread(&mut self, random: &mut Random) -> Done {
         let length = random.between(10_000, 1_000_000) as usize;
         let request = self.observer.ask(Ask::Echo(length));
@@ -108,7 +108,7 @@ impl Modern {
         self.answered(&request).await
     }
 
-    /// Many connections at once.
+    /// Uses many connections at once.
     async fn beside(&mut self, random: &mut Random) -> Done {
         let mut others = Vec::new();
         for _ in 0..random.between(2, 40) {
@@ -123,7 +123,8 @@ impl Modern {
         Ok(())
     }
 
-    /// In this era a cancel that is posted is taken, and means nothing; what cancels is hanging up.
+    /// In this era a posted cancel is accepted and has no effect; closing the stream is what
+    /// cancels.
     async fn cancel_means_nothing(&mut self, random: &mut Random) -> Done {
         let count = Ask::Count {
             to: random.between(5, 30),
@@ -132,7 +133,7 @@ impl Modern {
         let request = self.observer.ask(count);
         let mut other = RawHttp::connect(self.address).await;
         exchange::post(&mut other, &request, &mut self.observer).await?;
-        // The observer is not told: it would take the request for cancelled.
+        // The observer does not record it, since it would count the request as cancelled.
         self.http.set("MCP-Protocol-Version", "2026-07-28");
         self.http.set("Mcp-Method", "notifications/cancelled");
         self.http.set("Mcp-Name", None);
@@ -146,8 +147,8 @@ impl Modern {
         Ok(())
     }
 
-    /// Connections that are cut: before the head of the answer and after it, in the middle of a request
-    /// and in the middle of an answer.
+    /// Cuts connections: before and after the head of the response, in the middle of a request, in
+    /// the middle of a response.
     async fn hang_up(&mut self, random: &mut Random) -> Done {
         let mut others = Vec::new();
         for _ in 0..random.between(1, 12) {

@@ -1,5 +1,5 @@
-//! Raw bytes to legacy Streamable HTTP. A life is a session: actions, then it is deleted, or left to
-//! whoever comes to rest.
+//! Raw bytes to legacy Streamable HTTP. A life is a session: actions, then it is deleted, or left
+//! for the main program to delete.
 
 use std::net::SocketAddr;
 
@@ -13,12 +13,12 @@ use crate::session_actions::act;
 use crate::soak::{Headers, Life};
 use crate::{Done, both};
 
-/// A legacy revision, and what is peculiar to it.
+/// A legacy revision, and what is special about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Revision {
-    /// Streams begin with an event that can be resumed after.
+    /// Streams begin with an event that allows resumption.
     Latest,
-    /// Has batches.
+    /// It has batches.
     Batches,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Session {
 impl Session {
     async fn live(&mut self, life: &mut Life) -> Done {
         self.open().await?;
-        // The stream for what the server says by itself, which is nothing.
+        // The GET stream for the server's own messages. There are none.
         let listens = match life.random.one_in(2) {
             true => Some(self.listen().await?),
             false => None,
@@ -70,7 +70,7 @@ impl Session {
         sleep(life.random.millis(0, 400)).await;
         self.observer.cut();
         match life.random.one_in(4) {
-            // Its hangs are over when the time to resume them is.
+            // Hangs in this session end when their resume window has passed.
             true => life.soak.leave_session(self.headers.clone()),
             false => self.delete(left).await?,
         }
@@ -93,28 +93,28 @@ impl Session {
         self.notify(&initialized()).await
     }
 
-    /// A connection that speaks within the session.
+    /// Opens a connection that belongs to the session.
     pub(crate) async fn connect(&self) -> RawHttp {
         let mut http = RawHttp::connect(self.address).await;
         http.headers.clone_from(&self.headers);
         http
     }
 
-    /// Posts a request on a connection of its own.
+    /// Posts a request on a new connection.
     pub(crate) async fn post(&mut self, request: &Request) -> Result<RawHttp, String> {
         let mut http = self.connect().await;
         exchange::post(&mut http, request, &mut self.observer).await?;
         Ok(http)
     }
 
-    /// Reads all that comes back for a request.
+    /// Reads the whole response to a request.
     pub(crate) async fn answered(&mut self, http: &mut RawHttp, request: &Request) -> Done {
         let ids = [&request.id];
         exchange::answered(http, &ids, &mut self.observer).await?;
         Ok(())
     }
 
-    /// Posts a notification, and waits until it was taken.
+    /// Posts a notification, and waits until it was accepted.
     pub(crate) async fn notify(&mut self, frame: &[u8]) -> Done {
         let mut http = self.connect().await;
         self.observer.sent(frame);
@@ -126,7 +126,7 @@ impl Session {
         }
     }
 
-    /// The rest of a stream after an event.
+    /// Resumes a stream after an event.
     pub(crate) async fn resume(&mut self, last: &str) -> Result<RawHttp, String> {
         let mut http = self.connect().await;
         http.set("Last-Event-ID", last);
@@ -147,7 +147,7 @@ impl Session {
         }
     }
 
-    /// Ends the session with requests in flight: they are gone, and so is it.
+    /// Deletes the session with requests in flight, which ends them.
     async fn delete(&mut self, left: Vec<(RawHttp, Request)>) -> Done {
         let mut http = self.connect().await;
         let bytes = http.encoded("DELETE", b"");

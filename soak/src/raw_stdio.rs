@@ -1,4 +1,4 @@
-//! Raw bytes to and from `belay serve` on stdio. A life is a process: rounds, then an end.
+//! Raw bytes to and from `belay serve` on stdio. A life is a process: rounds, then its end.
 
 use std::process::Stdio;
 
@@ -15,14 +15,14 @@ use crate::round::{Round, Step};
 use crate::soak::{self, Life};
 use crate::{Done, PATIENCE, both};
 
-/// How a process comes to its end.
+/// How a process ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ending {
-    /// Its input ends, when nothing is in flight.
+    /// The end of its input, with no request in flight.
     Quiet,
-    /// Its input ends, with requests in flight.
+    /// The end of its input, with requests in flight.
     EndOfInput,
-    /// Both its pipes are closed, with requests in flight.
+    /// Both of its pipes are closed, with requests in flight.
     Closed,
     Terminated,
     Killed,
@@ -110,7 +110,7 @@ impl Process {
             }
             _ => Round::left_in_flight(&mut life.random, &mut observed.lock()),
         };
-        // A process that ends may not take all of it.
+        // A process that is ending may not read all of it.
         let wait = life.random.millis(0, 20);
         self.stdin.write_frames(&left, false, observed).await?;
         tokio::time::sleep(wait).await;
@@ -122,7 +122,7 @@ impl Process {
             }
             Ending::EndOfInput => {
                 drop(self.stdin);
-                // Whatever ends by itself is answered; a hang is not.
+                // Requests that end without a cancel are answered; a hang is not.
                 drain(&mut self.stdout, observed).await?;
                 observed.lock().cut_hangs();
             }

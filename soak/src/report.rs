@@ -1,4 +1,4 @@
-//! What is printed at the end.
+//! Prints the results.
 
 use crate::observer::Counts;
 use crate::processes::Figures;
@@ -6,14 +6,14 @@ use crate::quiet::Books;
 use crate::soak::Soak;
 use crate::workers::workers;
 
-/// The server at rest.
+/// The figures of a server at rest.
 #[derive(Clone, Debug)]
 pub(crate) struct Rest {
     pub(crate) books: Books,
     pub(crate) figures: Figures,
 }
 
-/// For each wire what became of its requests.
+/// Prints the outcomes of requests for each wire.
 pub(crate) fn print_requests(soak: &Soak) {
     let mut rows: Vec<(&str, Counts)> = Vec::new();
     for (worker, (name, _)) in workers().enumerate() {
@@ -37,7 +37,7 @@ pub(crate) fn print_requests(soak: &Soak) {
     }
 }
 
-/// The figures of the server, after the warm-up and at the end.
+/// Prints the figures of the server after the warm-up and at the end.
 pub(crate) fn print_server(warm: &Rest, end: &Rest) {
     println!("\n{:28} {:>9} {:>9}", "server at rest", "warm", "end");
     let rows: [(&str, [u64; 2]); 6] = [

@@ -1,5 +1,5 @@
-//! What a raw worker does on a pipe, until everything has come to its end: a plan, drawn before
-//! anything of it is done.
+//! A round is what a raw worker does on a pipe until everything is answered. It is a plan that is
+//! drawn before any of it is done.
 
 use std::time::Duration;
 
@@ -7,25 +7,26 @@ use crate::ask::{Ask, MALFORMED};
 use crate::observer::{Observer, Request, cancel};
 use crate::random::Random;
 
-/// Some steps, and how the answers are read meanwhile.
+/// Some steps, and a time without reading.
 pub(crate) struct Round {
     pub(crate) steps: Vec<Step>,
-    /// Nothing is read for so long.
+    /// For this long nothing is read.
     pub(crate) unread: Duration,
 }
 
 pub(crate) enum Step {
-    /// Frames that are written together.
+    /// Writes several frames together.
     Write {
         frames: Vec<Vec<u8>>,
-        /// In pieces that end anywhere.
+        /// Whether they are written in pieces that end anywhere.
         torn: bool,
     },
     Wait(Duration),
 }
 
 impl Round {
-    /// Any round. Its last frame is an echo: when that is answered, all cancels before it were read.
+    /// Draws a round of any kind. Its last frame is an echo, whose answer shows that all cancels
+    /// before it were read.
     pub(crate) fn draw(random: &mut Random, observer: &mut Observer) -> Self {
         let mut round = match random.below(8) {
             0 => Self::one_by_one(random, observer),
@@ -57,7 +58,7 @@ impl Round {
         self.steps.push(Step::Wait(span));
     }
 
-    /// Requests that are left in flight: hangs, and echoes after them. For the end of a life.
+    /// Requests that stay in flight at the end of a life: hangs, and echoes after them.
     pub(crate) fn left_in_flight(random: &mut Random, observer: &mut Observer) -> Vec<Vec<u8>> {
         let hangs = random.between(0, 10);
         let echoes = random.between(0, 40);
@@ -78,7 +79,7 @@ impl Round {
         round
     }
 
-    /// Hundreds of requests in one write: more than there may be handlers.
+    /// Hundreds of requests in one write: more than the limit of handlers.
     fn burst(random: &mut Random, observer: &mut Observer) -> Self {
         let mut round = Self::new();
         let frames = (0..random.between(100, 800)).map(|_| {
@@ -102,7 +103,7 @@ impl Round {
         round.wait(random.millis(0, 60));
         let mut cancels: Vec<_> = hangs.iter().map(Request::cancel).collect();
         if random.one_in(2) {
-            // The same once more, and one for something that never was.
+            // Some duplicates, and a cancel for an unknown id.
             cancels.extend(hangs.iter().take(3).map(Request::cancel));
             cancels.push(cancel(&"nobody".into()));
         }
@@ -110,7 +111,7 @@ impl Round {
         round
     }
 
-    /// Hangs with their cancels right behind them, malformed frames, and all that ends by itself.
+    /// Hangs that are cancelled at once, malformed frames, and requests that end without a cancel.
     fn everything_at_once(random: &mut Random, observer: &mut Observer) -> Self {
         let mut round = Self::new();
         let mut frames = Vec::new();
@@ -128,7 +129,7 @@ impl Round {
         round
     }
 
-    /// Large answers that nobody reads for a while.
+    /// Large answers that are read only after a while.
     fn unread_answers(random: &mut Random, observer: &mut Observer) -> Self {
         let mut round = Self::new();
         let frames = (0..random.between(20, 60)).map(|_| {
@@ -158,7 +159,7 @@ impl Round {
         round
     }
 
-    /// Handlers that take their time to clean up, and others that cannot be stopped.
+    /// Handlers that take a while to clean up, and handlers that cannot be stopped.
     fn slow_to_stop(random: &mut Random, observer: &mut Observer) -> Self {
         let mut round = Self::new();
         let stopped: Vec<Request> = (0..random.between(1, 6))
@@ -173,7 +174,8 @@ impl Round {
         round
     }
 
-    /// The second request with an id is refused, and the first is untouched (**id-is-scoped**).
+    /// A second request with the same id is refused, and the first is not affected
+    /// (**id-is-scoped**).
     fn ids_in_use(random: &mut Random, observer: &mut Observer) -> Self {
         let mut round = Self::new();
         let hang = observer.ask(Ask::Hang);

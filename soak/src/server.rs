@@ -1,4 +1,4 @@
-//! `belay serve --http`: the server that all workers on HTTP share, or one of a worker's own.
+//! `belay serve --http`: the server that all workers on HTTP share, or a worker's own.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,8 +19,9 @@ use crate::quiet::Books;
 use crate::soak::{self, Headers};
 use crate::{Done, PATIENCE};
 
-/// How long a broken legacy stream can be resumed. Workers come back within half a second, and a busy
-/// machine is no reason to be late; what is not resumed must be over when the server is to be at rest.
+/// How long a broken legacy stream can be resumed. Workers resume within half a second, and a busy
+/// machine must not make them late. Streams that are not resumed must be over when the server is to
+/// be at rest.
 const RESUME_WINDOW: Duration = Duration::from_secs(5);
 
 pub(crate) struct Server {
@@ -42,7 +43,7 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        // It ends with us, whatever ends us: nobody closes a stdin for it to notice.
+        // It has no stdin whose end it could notice, so it gets a signal when this process dies.
         let child = belay_process::spawn(command);
         let child = child.map_err(|error| format!("no server could be started: {error}"))?;
         let mut child = Killed(child);
@@ -66,8 +67,8 @@ impl Server {
         Figures::of(self.pid)
     }
 
-    /// Waits until nothing runs any more, then takes away the sessions that were left open, and waits
-    /// until no connection is left either.
+    /// Waits until no handler runs, then deletes the sessions that were left open, and waits until
+    /// no connection is left either.
     pub(crate) async fn come_to_rest(&self, sessions: Vec<Headers>) -> Result<Books, String> {
         let until = Instant::now() + RESUME_WINDOW + PATIENCE;
         while let Err(problem) = self.books().await?.check() {
@@ -81,7 +82,7 @@ impl Server {
             http.headers = headers;
             http.send("DELETE", b"").await;
             let status = http.answer().await.status;
-            // One that only said hello may be forgotten by now.
+            // A session without requests may have expired already.
             if !matches!(status, 204 | 404) {
                 return Err(format!("a session was deleted with status {status}"));
             }
@@ -90,7 +91,7 @@ impl Server {
         self.books().await
     }
 
-    /// What the server says of itself.
+    /// The counters that the server reports.
     async fn books(&self) -> Result<Books, String> {
         let mut observer = Observer::new("the last".into(), Era::Modern);
         let mut answers = Vec::new();
@@ -107,7 +108,7 @@ impl Server {
         }
     }
 
-    /// Gauges that are zero at rest, the streams and sessions of legacy clients among them.
+    /// Waits until all gauges are zero, including the streams and sessions of legacy clients.
     async fn until_metrics_are_zero(&self, until: Instant) -> Done {
         loop {
             let mut http = RawHttp::connect(self.address).await;
@@ -133,7 +134,7 @@ impl Server {
         }
     }
 
-    /// Its end in good order (**orderly-close**), whatever is in flight.
+    /// Sends SIGTERM, and checks that the server shuts down in good order (**orderly-close**).
     pub(crate) async fn terminate(mut self) -> Done {
         processes::signal(self.pid, Signal::TERM)?;
         let status = self.child.ended().await?;
@@ -143,7 +144,7 @@ impl Server {
         }
     }
 
-    /// Its end at once.
+    /// Kills the server.
     pub(crate) async fn kill(mut self) -> Done {
         processes::signal(self.pid, Signal::KILL)?;
         self.child.ended().await?;
@@ -151,7 +152,7 @@ impl Server {
     }
 }
 
-/// A child that is killed when this is dropped.
+/// A child that is killed on drop.
 struct Killed(Child);
 
 impl Killed {

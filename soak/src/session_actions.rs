@@ -1,4 +1,4 @@
-//! What is done within a legacy session on HTTP.
+//! The actions within a legacy session on HTTP.
 
 use serde_json::Value;
 use tokio::time::sleep;
@@ -10,7 +10,7 @@ use crate::observer::{Request, initialized};
 use crate::random::Random;
 use crate::raw_session::{Revision, Session};
 
-/// Does something, until everything of it has come to its end.
+/// Does one random action to its end.
 pub(crate) async fn act(session: &mut Session, random: &mut Random) -> Done {
     let random = &mut random.part();
     let (action, done) = match random.below(10) {
@@ -28,7 +28,7 @@ pub(crate) async fn act(session: &mut Session, random: &mut Random) -> Done {
     done.map_err(|problem| format!("{action}: {problem}"))
 }
 
-/// Many requests at once, each on a connection of its own.
+/// Sends many requests at once, each on its own connection.
 async fn beside(session: &mut Session, random: &mut Random) -> Done {
     let mut posted = Vec::new();
     for _ in 0..random.between(1, 30) {
@@ -41,7 +41,7 @@ async fn beside(session: &mut Session, random: &mut Random) -> Done {
     Ok(())
 }
 
-/// Requests in one write, whose answers come in order.
+/// Sends several requests in one write. Their answers come in order.
 async fn pipelined(session: &mut Session, random: &mut Random) -> Done {
     let mut http = session.connect().await;
     let requests: Vec<Request> = (0..random.between(2, 60))
@@ -73,7 +73,7 @@ async fn malformed(session: &mut Session, random: &mut Random) -> Done {
     Ok(())
 }
 
-/// A large answer that nobody reads for a while.
+/// Requests a large answer, and reads it only after a while.
 async fn unread(session: &mut Session, random: &mut Random) -> Done {
     let length = random.between(10_000, 1_000_000) as usize;
     let request = session.observer.ask(Ask::Echo(length));
@@ -82,7 +82,7 @@ async fn unread(session: &mut Session, random: &mut Random) -> Done {
     session.answered(&mut http, &request).await
 }
 
-/// Requests and their cancels, whose exchanges end with nothing in them (**silence**).
+/// Cancels requests. Their exchanges end without a message (**silence**).
 async fn cancelled(session: &mut Session, random: &mut Random) -> Done {
     let mut posted = Vec::new();
     for _ in 0..random.between(1, 10) {
@@ -104,7 +104,7 @@ async fn cancelled(session: &mut Session, random: &mut Random) -> Done {
     Ok(())
 }
 
-/// A cancel that overtakes its request, which then never starts (**cancel-overtakes**).
+/// Sends a cancel before its request, which then never starts (**cancel-overtakes**).
 async fn cancelled_early(session: &mut Session, random: &mut Random) -> Done {
     for _ in 0..random.between(1, 5) {
         let request = session.observer.ask(Ask::Hang);
@@ -115,7 +115,7 @@ async fn cancelled_early(session: &mut Session, random: &mut Random) -> Done {
     Ok(())
 }
 
-/// A request whose stream breaks and that nobody comes back for: it is over after a while.
+/// Breaks the stream of a request and does not resume it. The request ends after the resume window.
 async fn left(session: &mut Session, random: &mut Random) -> Done {
     let request = session.observer.ask(Ask::Hang);
     let http = session.post(&request).await?;
@@ -125,10 +125,10 @@ async fn left(session: &mut Session, random: &mut Random) -> Done {
     Ok(())
 }
 
-/// A hang whose stream breaks and is resumed, and that is cancelled then.
+/// Breaks the stream of a hang, resumes it, and cancels the request.
 async fn hang_resumed(session: &mut Session, random: &mut Random) -> Done {
     if session.revision != Revision::Latest {
-        // Without an event there is nothing to resume after.
+        // Without an event id the stream cannot be resumed.
         return cancelled(session, random).await;
     }
     let request = session.observer.ask(Ask::Hang);
@@ -147,8 +147,8 @@ async fn hang_resumed(session: &mut Session, random: &mut Random) -> Done {
     exchange::to_the_end(&mut http, &mut session.observer).await
 }
 
-/// A count whose stream breaks a few times and is resumed each time: its progress goes on where it was,
-/// and its answer comes once.
+/// Breaks the stream of a count several times and resumes it each time. Its progress continues
+/// where it was, and its answer comes once.
 async fn count_resumed(session: &mut Session, random: &mut Random) -> Done {
     let request = session.observer.ask(Ask::Count {
         to: random.between(10, 60),
@@ -181,7 +181,7 @@ fn is_answer(message: &Value) -> bool {
     message.get("id").is_some() && message.get("method").is_none()
 }
 
-/// Messages in one body; their answers come on one stream.
+/// Sends several messages in one body. Their answers come on one stream.
 async fn batch(session: &mut Session, random: &mut Random) -> Done {
     let mut requests: Vec<Request> = Vec::new();
     let mut frames: Vec<Value> = Vec::new();

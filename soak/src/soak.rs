@@ -1,4 +1,4 @@
-//! What all workers share: where the server is, how long the run goes on, and what was found.
+//! State that all workers share: the server's address, the end of the run, and the problems found.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use crate::observer::Counts;
 use crate::random::Random;
 
-/// A variable that every process of a run has, so that none is overlooked.
+/// An environment variable that marks every process of a run, so that leftover ones can be found.
 pub(crate) fn mark() -> (&'static str, String) {
     ("BELAY_SOAK", std::process::id().to_string())
 }
 
 /// One run.
 pub(crate) struct Soak {
-    /// The tool.
+    /// The path of the `belay` program.
     pub(crate) belay: PathBuf,
-    /// Where its server on HTTP is.
+    /// The address of its HTTP server.
     pub(crate) address: SocketAddr,
     pub(crate) seed: u64,
     until: Mutex<Instant>,
@@ -28,7 +28,7 @@ pub(crate) struct Soak {
 #[derive(Default)]
 struct Found {
     problems: Vec<String>,
-    /// By the number of the worker.
+    /// By worker number.
     counts: BTreeMap<usize, Counts>,
     /// The headers of legacy sessions that were left open.
     sessions: Vec<Headers>,
@@ -51,12 +51,12 @@ impl Soak {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lives begin until then.
+    /// Sets the time after which no life begins.
     pub(crate) fn go_on_until(&self, until: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 
-    /// Whether no life is to begin any more: the time is over, or something was found.
+    /// Whether no more life should begin: the time is over, or a problem was found.
     pub(crate) fn is_over(&self) -> bool {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         Instant::now() >= until || !self.found().problems.is_empty()
@@ -66,7 +66,8 @@ impl Soak {
         self.found().problems.push(what);
     }
 
-    /// Waits until there is a problem, and a moment more: others may be about to find the same.
+    /// Waits until a problem was found, and a second more, since others may be about to find the
+    /// same.
     pub(crate) async fn something_was_found(&self) {
         while self.found().problems.is_empty() {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -83,7 +84,7 @@ impl Soak {
         counts.unwrap_or_default()
     }
 
-    /// Leaves a session open, for somebody else to delete.
+    /// Leaves a session open. It is deleted when the server comes to rest.
     pub(crate) fn leave_session(&self, headers: Headers) {
         self.found().sessions.push(headers);
     }
@@ -93,7 +94,7 @@ impl Soak {
     }
 }
 
-/// One life of one worker: a connection, a session or a process, from its beginning to its end.
+/// One life of one worker: a connection, a session or a process from its beginning to its end.
 pub(crate) struct Life {
     pub(crate) soak: Arc<Soak>,
     pub(crate) worker: usize,
@@ -111,7 +112,7 @@ impl Life {
         }
     }
 
-    /// What no other life is called.
+    /// A name that no other life has.
     pub(crate) fn name(&self) -> String {
         format!("worker {} life {}", self.worker, self.number)
     }

@@ -1,4 +1,4 @@
-//! Who works on which wire.
+//! Which worker uses which wire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Client(Carrier, Mode),
 }
 
-/// All wires, with what their row in the table is called, and how many workers each has.
+/// All wires: the name of the row in the table, the kind of worker, the number of workers.
 pub(crate) const WIRES: [(&str, Kind, usize); 11] = [
     ("stdio legacy, raw", Kind::RawStdio(Era::Legacy), 1),
     ("stdio modern, raw", Kind::RawStdio(Era::Modern), 1),
@@ -66,14 +66,15 @@ pub(crate) const WIRES: [(&str, Kind, usize); 11] = [
     ),
 ];
 
-/// The wire of each worker. The number of a worker, which goes into its decisions, is its place here.
+/// The wire of each worker. The position in this list is the number of the worker, which seeds its
+/// generator.
 pub(crate) fn workers() -> impl Iterator<Item = (&'static str, Kind)> {
     let each = |(name, kind, count)| std::iter::repeat_n((name, kind), count);
     WIRES.into_iter().flat_map(each)
 }
 
-/// Has all workers live one life after the other, until the time is over. How many each has had is
-/// kept, so that none is lived twice.
+/// Runs all workers until the time is over; each lives one life after the other. The number of
+/// lives is kept, so that no life is repeated.
 pub(crate) async fn work(soak: &Arc<Soak>, lives: &mut Vec<u64>) {
     let mut working = JoinSet::new();
     lives.resize(workers().count(), 0);
@@ -97,8 +98,8 @@ pub(crate) async fn work(soak: &Arc<Soak>, lives: &mut Vec<u64>) {
     }
 }
 
-/// Lives a life, on a task of its own: a panic ends this life, and is told. One that does not end is
-/// ended, and so are all others soon after something was found.
+/// Runs a life on its own task, so that a panic ends only this life and becomes a problem. A life
+/// that hangs is aborted, and so are all others soon after a problem was found.
 async fn to_its_end(soak: &Soak, life: Life, kind: Kind) -> Done {
     let mut living = tokio::spawn(live(life, kind));
     tokio::select! {
@@ -116,7 +117,8 @@ async fn to_its_end(soak: &Soak, life: Life, kind: Kind) -> Done {
     }
 }
 
-/// Most lives last about a second, and whatever they wait for has [`PATIENCE`](crate::PATIENCE).
+/// Most lives last about a second, and each wait in a life is limited by
+/// [`PATIENCE`](crate::PATIENCE).
 const LONGEST_LIFE: Duration = Duration::from_secs(90);
 
 async fn live(mut life: Life, kind: Kind) -> Done {

@@ -1,11 +1,11 @@
-//! Installs the official conformance suite below the build directory, and has it judge ours.
+//! Installs the official conformance suite in the build directory, and runs it against Belay.
 
 use std::process::Command;
 
 use crate::interop::typescript;
 use crate::step::{self, cargo, root, target};
 
-/// The suite needs a newer Node than many machines have, so it brings its own.
+/// The suite needs a newer Node than many machines have, so Node is installed as well.
 const PACKAGES: [&str; 2] = [
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
     "node@22",

@@ -1,10 +1,10 @@
-//! What one call costs, beside the floor.
+//! Measures the cost of one call, compared with the floor.
 
 use std::process::Command;
 
 use crate::step::{self, cargo, target};
 
-/// Prints allocations, locks and tasks for one call, and instructions where valgrind is there.
+/// Prints allocations, locks and tasks per call, and instructions if valgrind is installed.
 pub(crate) fn run() -> Result<(), String> {
     let counted = target("counted");
     let mut build = build(&["--release"]);
@@ -23,8 +23,8 @@ pub(crate) fn run() -> Result<(), String> {
     step::run("instructions", instructions.arg("instructions"))
 }
 
-/// Whether allocations, locks and tasks are within their budgets. In the folder of the planted bugs,
-/// which are not switched on here, so that nothing is built that is built anyway.
+/// Checks that allocations, locks and tasks are within their budgets. It builds in the folder of
+/// the planted bugs, which are not active here, to share that build.
 pub(crate) fn check() -> Result<(), String> {
     let folder = target("planted");
     let mut build = build(&[]);

@@ -5,14 +5,14 @@ use std::process::Command;
 
 use crate::step::{self, cargo, root};
 
-/// What `cargo fuzz` would pass, less the sanitizers, which need a nightly compiler. There is no
-/// unsafe code for them to look at.
+/// The flags that `cargo fuzz` passes, without the sanitizers, which need a nightly compiler. There
+/// is no unsafe code for them to check.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
 
-/// Runs each target for so many seconds, after it has shown that a planted bug is found. New finds
-/// go into the build directory; what is worth keeping is moved to `fuzz/corpus/` by hand.
+/// Runs each target for this many seconds, after checking that a planted bug is found. New inputs
+/// go to the build directory; those worth keeping are moved to `fuzz/corpus/` by hand.
 pub(crate) fn run(seconds: u64) -> Result<(), String> {
     control()?;
     let binaries = build("", "target")?;
@@ -23,7 +23,7 @@ pub(crate) fn run(seconds: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// A fuzzer that finds nothing proves nothing, unless it finds what is there.
+/// A fuzzer that finds nothing only means something if it can find a planted bug.
 fn control() -> Result<(), String> {
     let binaries = build("--cfg belay_planted", "target/planted")?;
     println!("\n── control: a planted bug");
@@ -41,14 +41,14 @@ fn control() -> Result<(), String> {
     }
 }
 
-/// Builds all targets, and tells where they are.
+/// Builds all targets, and returns their folder.
 fn build(cfg: &str, folder: &str) -> Result<PathBuf, String> {
     let host = host()?;
     let folder = fuzz().join(folder);
     let mut build = cargo(&["build", "--release"]);
     build
         .current_dir(fuzz())
-        // With `--target`, the flags are not applied to build scripts.
+        // With `--target`, the flags do not apply to build scripts.
         .args(["--target", &host])
         .env("CARGO_TARGET_DIR", &folder)
         .env("RUSTFLAGS", format!("--cfg fuzzing {cfg} {COVERAGE}"));

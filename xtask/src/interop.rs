@@ -1,4 +1,4 @@
-//! Installs everybody else's SDK below the build directory, and speaks to it.
+//! Installs other SDKs in the build directory, and runs the interoperability checks against them.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::step::{self, cargo, root, target};
 
-/// Folder, and what goes into it.
+/// The folder, and the packages for it.
 const PYTHON: [(&str, &str); 3] = [
     ("python1", "mcp==1.30.0"),
     ("python2", "mcp==2.3.0"),
@@ -57,7 +57,7 @@ pub(crate) fn run() -> Result<(), String> {
     step::run("interop", &mut interop)
 }
 
-/// An environment of its own, unless it is there already.
+/// Creates a virtual environment, unless it exists.
 fn python(place: &Path, package: &str) -> Result<(), String> {
     once(place, package, || {
         let mut venv = Command::new("python3");
@@ -71,7 +71,7 @@ fn python(place: &Path, package: &str) -> Result<(), String> {
 pub(crate) fn typescript(place: &Path, packages: &[&str]) -> Result<(), String> {
     let all = packages.join(" ");
     once(place, &all, || {
-        // Its own package, or npm looks for one in the folders above.
+        // A package manifest of its own, because otherwise npm looks for one in the parent folders.
         let manifest = r#"{ "private": true, "type": "module" }"#;
         write(&place.join("package.json"), manifest)?;
         let mut npm = Command::new("npm");
@@ -80,7 +80,7 @@ pub(crate) fn typescript(place: &Path, packages: &[&str]) -> Result<(), String> 
     })
 }
 
-/// Installs something, unless that was done before.
+/// Runs an installation, unless it was completed before.
 fn once(
     place: &Path,
     what: &str,
@@ -90,15 +90,15 @@ fn once(
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == what) {
         return Ok(());
     }
-    // What is half installed is of no use.
+    // An incomplete installation is removed.
     let _ = fs::remove_dir_all(place);
     fs::create_dir_all(place).map_err(|error| format!("{}: {error}", place.display()))?;
     install()?;
     write(&stamp, what)
 }
 
-/// Modules are looked up beside the script, so it goes where they are: those of this version, and
-/// those that both versions share.
+/// Copies the scripts of this version and those that both versions share beside the installed
+/// modules, because modules are looked up from the script's folder.
 fn copy_scripts(name: &str, place: &Path) -> Result<(), String> {
     let peers = root().join("interop/peers");
     let shared = name.trim_end_matches(char::is_numeric);

@@ -1,4 +1,4 @@
-//! The rules in `docs/lifecycle.md` lead to tests that are there.
+//! Checks that the rules in `docs/lifecycle.md` link to existing tests.
 
 use std::path::Path;
 

@@ -1,10 +1,10 @@
-//! Random traffic on every wire at once, and a soak that must fail.
+//! Runs the soak, and checks that it finds planted bugs.
 
 use std::process::Command;
 
 use crate::step::{self, cargo, target};
 
-/// Builds the tool and the soak as the tests are built, and runs it. The options are its own:
+/// Builds the tool and the soak with the profile of the tests, and runs the soak. Its options:
 /// `--seconds N`, `--seed S`.
 pub(crate) fn run(options: &[&str]) -> Result<(), String> {
     step::run("belay and the soak", &mut build())?;
@@ -13,8 +13,8 @@ pub(crate) fn run(options: &[&str]) -> Result<(), String> {
     step::run("soak", &mut soak)
 }
 
-/// Planted bugs that a short soak must find, each at another place: missing and doubled answers, what
-/// a server leaves running, and what a client says and does not say.
+/// Planted bugs that a short soak must find, in different places: missing and doubled answers, what
+/// a server leaves running, and wrong cancels of a client.
 const PLANTED: [&str; 7] = [
     "RefusalDropped",
     "RefusedTwice",
@@ -25,7 +25,7 @@ const PLANTED: [&str; 7] = [
     "TimeoutTellsNobody",
 ];
 
-/// A soak that finds nothing proves nothing, unless it finds what is there.
+/// A soak that finds nothing only means something if it can find planted bugs.
 pub(crate) fn planted_bugs() -> Result<(), String> {
     let folder = target("planted");
     let mut build = build();
@@ -41,7 +41,7 @@ pub(crate) fn planted_bugs() -> Result<(), String> {
             .env("BELAY_PLANTED", bug);
         let found = soak.output().map_err(|error| error.to_string())?;
         let log = String::from_utf8_lossy(&found.stdout);
-        // A soak that could not begin ends with another code.
+        // A soak that could not begin exits with another code.
         let problems = log.split_once("problems:\n").map(|(_, problems)| problems);
         match (found.status.code(), problems) {
             (Some(1), Some(problems)) => print!("{problems}"),

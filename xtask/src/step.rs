@@ -4,31 +4,31 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// How planted bugs are built, and what counts the cost of a call: one build for both.
+/// The flags for planted bugs and for counting the cost of a call: one build for both.
 pub(crate) const PLANTED: &str = "--cfg belay_planted --cfg belay_counted";
 
-/// The repository's root.
+/// The root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("xtask/ lies in the root")
 }
 
-/// A place below the build directory.
+/// A folder in the build directory.
 pub(crate) fn target(name: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR");
     let target = target.map_or_else(|| root().join("target"), PathBuf::from);
     target.join(name)
 }
 
-/// The cargo that runs us.
+/// The cargo that runs this program.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
     command
 }
 
-/// Runs a command, with its output where ours goes.
+/// Runs a command, and passes its output through.
 pub(crate) fn run(name: &str, command: &mut Command) -> Result<(), String> {
     println!("\n── {name}");
     let start = Instant::now();
@@ -42,7 +42,7 @@ pub(crate) fn run(name: &str, command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Runs a command and gives back what it printed.
+/// Runs a command and returns its output.
 pub(crate) fn output(name: &str, command: &mut Command) -> Result<String, String> {
     let output = command
         .output()

@@ -1,4 +1,4 @@
-//! Everything CI runs.
+//! Runs everything that CI runs.
 
 use std::collections::BTreeSet;
 
@@ -37,14 +37,14 @@ pub(crate) fn run() -> Result<(), String> {
     soak::planted_bugs()?;
     cost::check()?;
     dependencies("belay-protocol", &[], 20)?;
-    // What seals the state of rounds would be 18 more.
+    // Encrypting the state of round trips would add 18 more dependencies.
     let minimal = ["--no-default-features", "--features", "server,stdio"];
     dependencies("belay-mcp", &minimal, 50)?;
     println!("\nxtask: everything passed");
     Ok(())
 }
 
-/// With nextest if it is there, else without.
+/// Runs the tests, with nextest if it is installed.
 fn tests() -> Result<(), String> {
     let nextest = cargo(&["nextest", "--version"]).output();
     match nextest.is_ok_and(|output| output.status.success()) {
@@ -56,7 +56,8 @@ fn tests() -> Result<(), String> {
     }
 }
 
-/// Every feature on every wire once more, for people who build without what is on by default.
+/// Runs the feature tests on every wire once more without the schema validator, which is on by
+/// default.
 fn without_the_validator() -> Result<(), String> {
     step::run(
         "features without the validator",
@@ -75,7 +76,7 @@ fn without_the_validator() -> Result<(), String> {
     )
 }
 
-/// Each feature compiles alone.
+/// Checks that each feature compiles alone.
 fn features() -> Result<(), String> {
     for features in [
         "",
@@ -106,9 +107,8 @@ fn features() -> Result<(), String> {
     Ok(())
 }
 
-/// The suites that look for broken rules must find the bugs that are planted for them: in the engine,
-/// and in a real server. They are behind a `--cfg`, so this is a build of its own, in a folder of its
-/// own.
+/// Checks that the suites find the bugs planted for them, in the engine and in a real server. The
+/// bugs are behind a `--cfg`, so this is a separate build in its own folder.
 fn planted_bugs() -> Result<(), String> {
     for (step, target_of_test) in [
         ("planted bugs", ["--package=belay-protocol", "--lib"]),
@@ -127,7 +127,7 @@ fn planted_bugs() -> Result<(), String> {
     Ok(())
 }
 
-/// A library that people build on pulls in little.
+/// Checks that a library has few dependencies.
 fn dependencies(package: &str, features: &[&str], limit: usize) -> Result<(), String> {
     let mut tree = cargo(&["tree", "--package", package, "--edges", "normal"]);
     let tree = output("cargo tree", tree.args(["--prefix", "none"]).args(features))?;

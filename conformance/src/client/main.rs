@@ -1,6 +1,6 @@
 //! The client of the official conformance suite: `conformance-client URL`.
 //!
-//! The suite says in the environment what it wants to see; what that is, is its contract, not ours.
+//! The suite says in the environment which scenario it expects. What each one does is its contract.
 
 use std::process::ExitCode;
 
@@ -57,7 +57,7 @@ async fn run(scenario: &str, url: &str, mode: Mode, context: Value) -> Result<()
             }
         }
         "json-schema-2020-12-preservation" => preserve(&client).await?,
-        // The rest look at what a client does by itself.
+        // The other scenarios check what a client does without being asked.
         _ => drop(client.list_all_tools().await?),
     }
     client.close().await;
@@ -73,7 +73,7 @@ fn builder(mode: Mode) -> ClientBuilder {
         })
 }
 
-/// As somebody would who agrees to everything.
+/// Fills in a form like a user who agrees to everything.
 fn fill(form: &FormSchema) -> Map<String, Value> {
     let filled = form.properties.iter().map(|(name, field)| {
         let filled = field.default().unwrap_or_else(|| match field {
@@ -87,7 +87,7 @@ fn fill(form: &FormSchema) -> Map<String, Value> {
     filled.collect()
 }
 
-/// Lists tools, as a host would, and calls one.
+/// Lists the tools, as a host would, and calls one.
 async fn call(client: &Client, tool: &str, arguments: Value) -> Result<(), Error> {
     client.list_all_tools().await?;
     client.call_tool(tool, arguments).await.map(drop)
@@ -113,7 +113,7 @@ async fn custom_headers(client: &Client, context: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives a schema back as it came.
+/// Sends a schema back unchanged.
 async fn preserve(client: &Client) -> Result<(), Error> {
     let tools = client.list_all_tools().await?;
     let tool = tools

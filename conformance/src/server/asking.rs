@@ -1,4 +1,4 @@
-//! Tools that ask their client: 2025.
+//! Tools that send requests to their client: legacy era.
 
 use belay::input::InputError;
 use belay::types::{

@@ -1,7 +1,7 @@
 //! The server of the official conformance suite: `conformance-server --addr HOST:PORT`, at `/mcp`.
 //!
-//! The suite asks for things by name and checks what comes back; what each of them does is its
-//! contract, not ours.
+//! The suite calls tools by name and checks the results. What each of them does is the contract of
+//! the suite.
 
 mod asking;
 mod reading;
@@ -10,7 +10,7 @@ mod tools;
 
 use belay::Server;
 
-/// The smallest of its kind, in base64.
+/// The smallest PNG image, in base64.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 
 #[tokio::main]

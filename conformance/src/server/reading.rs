@@ -1,4 +1,4 @@
-//! Resources, prompts, and what their arguments could be.
+//! Resources, prompts, and completions of their arguments.
 
 use belay::types::{ContentBlock, ImageContent, PromptMessage, ResourceContents};
 use belay::{Context, Prompt, Resource, ResourceTemplate, Server};

@@ -1,4 +1,4 @@
-//! Tools and a prompt that ask their client, in rounds: 2026.
+//! Tools and a prompt that ask their client in round trips: modern era.
 
 use std::future::IntoFuture;
 

@@ -1,4 +1,4 @@
-//! Tools that answer by themselves.
+//! Tools that answer without asking their client.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::PNG;
 
-/// The smallest of its kind, in base64.
+/// The smallest WAV sound, in base64.
 const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA==";
 
 pub(super) fn offer(server: Server) -> Server {
@@ -89,7 +89,7 @@ pub(super) fn offer(server: Server) -> Server {
         )
 }
 
-/// A tool that always answers the same.
+/// A tool that always gives the same answer.
 fn plain(name: &str, description: &str, answer: fn() -> Vec<ContentBlock>) -> Tool {
     Tool::new(name, move |_: Context, (): ()| async move { answer() }).description(description)
 }
@@ -147,7 +147,7 @@ struct InHeader {
     value: String,
 }
 
-/// As the suite wants to see it again, to the letter.
+/// The schema that the suite expects back, literally.
 fn everything() -> Map<String, Value> {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

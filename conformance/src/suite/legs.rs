@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::scenarios::{Scenario, Verdict, verdicts};
 
-/// Where everything is.
+/// The paths of the suite and of the programs under test.
 pub(super) struct Suite {
     pub(super) node: PathBuf,
     pub(super) script: PathBuf,
@@ -17,7 +17,7 @@ pub(super) struct Suite {
     pub(super) folder: PathBuf,
 }
 
-/// Which side of ours is looked at.
+/// Which side of Belay is tested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
     Server,
@@ -40,7 +40,7 @@ pub(super) struct Leg {
 }
 
 impl Leg {
-    /// How the baseline names a scenario.
+    /// The name of a scenario in the baseline.
     pub(super) fn entry(self, scenario: &str) -> String {
         format!("{self} {scenario}")
     }
@@ -52,7 +52,7 @@ impl fmt::Display for Leg {
     }
 }
 
-/// A scenario has so long, in milliseconds. The machine may be busy.
+/// The timeout of a scenario in milliseconds. It is long, because the machine may be busy.
 const TIMEOUT: &str = "60000";
 
 impl Suite {
@@ -62,7 +62,7 @@ impl Suite {
         command
     }
 
-    /// What a revision asks for.
+    /// Lists the scenarios that a revision requires.
     pub(super) fn list(&self, revision: &str) -> Result<String, String> {
         let mut list = self.command();
         list.args(["list", "--requirements", revision]);
@@ -75,8 +75,9 @@ impl Suite {
         }
     }
 
-    /// Runs a leg. Clients are all started at once, and the scenarios have windows of half a second,
-    /// so a busy machine fails some of them: what is unexpected is run once more, alone.
+    /// Runs a leg. The suite starts all clients at once, and some scenarios have time windows of
+    /// half a second, so a busy machine fails some of them. A scenario with an unexpected verdict
+    /// is run once more, alone.
     pub(super) fn run(
         &self,
         leg: Leg,
@@ -124,7 +125,7 @@ impl Suite {
         which: &[&str],
     ) -> Result<(), String> {
         let problem = |error: std::io::Error| format!("{}: {error}", folder.display());
-        // Yesterday's verdicts are none.
+        // Removes the verdicts of the previous run.
         let _ = std::fs::remove_dir_all(folder);
         std::fs::create_dir_all(folder).map_err(problem)?;
         let log = std::fs::File::create(folder.join("log.txt")).map_err(problem)?;
@@ -142,13 +143,13 @@ impl Suite {
         command
             .stdout(log.try_clone().map_err(problem)?)
             .stderr(log);
-        // Its status says less than its checks do: a client that never connects passes.
+        // The exit status is ignored, since a client that never connects passes. The checks decide.
         command.status().map_err(problem)?;
         Ok(())
     }
 }
 
-/// The server under test, while it is needed.
+/// The server under test, which is stopped on drop.
 struct Server {
     child: Child,
     url: String,
@@ -157,7 +158,7 @@ struct Server {
 impl Server {
     fn start(program: &Path) -> Result<Self, String> {
         let problem = |error: std::io::Error| format!("{}: {error}", program.display());
-        // Free a moment ago.
+        // A port that was free a moment ago.
         let address = TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
             .map_err(problem)?;

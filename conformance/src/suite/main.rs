@@ -1,10 +1,9 @@
-//! Runs the official conformance suite, all four legs of it, and prints one table:
-//! `conformance-suite NODE SUITE SERVER CLIENT BASELINE FOLDER`; `cargo xtask conformance` knows
-//! where all that is.
+//! Runs the official conformance suite, all four legs, and prints one table: `conformance-suite
+//! NODE SUITE SERVER CLIENT BASELINE FOLDER`. `cargo xtask conformance` passes these paths.
 //!
-//! A scenario passes if none of its checks failed or warned, and at least one succeeded. Those that
-//! are known not to pass are in the baseline, which only shrinks: one that is in it and passes has to
-//! be taken out, and one that is not must pass.
+//! A scenario passes if none of its checks failed or warned, and at least one succeeded. The
+//! baseline lists the scenarios that are known not to pass. It may only shrink: a scenario in it
+//! that passes must be removed, and one that is not in it must pass.
 
 mod legs;
 mod scenarios;
@@ -67,7 +66,7 @@ fn run(suite: &Suite, baseline: &Path) -> Result<bool, String> {
     Ok(judge(&results, &known))
 }
 
-/// One line for each scenario that is known not to pass; what stands after a `#` is for people.
+/// The baseline has one scenario per line. Text after a `#` is a comment.
 fn read_baseline(path: &Path) -> Result<BTreeSet<String>, String> {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -104,7 +103,7 @@ fn print_table(results: &Results) {
     println!();
 }
 
-/// Tells what is not as the baseline says.
+/// Prints the differences from the baseline.
 fn judge(results: &Results, known: &BTreeSet<String>) -> bool {
     let mut good = true;
     let mut seen = BTreeSet::new();

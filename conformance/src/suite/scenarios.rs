@@ -1,4 +1,4 @@
-//! What the suite asks for, and what came of it.
+//! The scenarios of the suite, and their verdicts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::legs::Side;
 
-/// One scenario.
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
     pub(super) name: String,
@@ -22,7 +21,7 @@ pub(super) enum Scored {
     NotScored,
 }
 
-/// The scenarios of a revision, as the suite lists them for people.
+/// Parses the list of scenarios that the suite prints.
 pub(super) fn listed(text: &str) -> Vec<Scenario> {
     let mut section = None;
     let mut scenarios = Vec::new();
@@ -50,7 +49,7 @@ pub(super) fn listed(text: &str) -> Vec<Scenario> {
     scenarios
 }
 
-/// What came of a scenario.
+/// The verdict on a scenario.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Verdict {
     pub(super) succeeded: usize,
@@ -78,7 +77,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The verdicts below a folder, by scenario. The folder of a scenario has a date at its end.
+/// Reads the verdicts below a folder, by scenario. A scenario's folder name ends with a date.
 pub(super) fn verdicts(folder: &Path, side: Side) -> BTreeMap<String, Verdict> {
     let mut verdicts = BTreeMap::new();
     look(folder, folder, side, &mut verdicts);
