@@ -6,7 +6,7 @@ const WIRES: [Wire; 2] = [Wire::Http, Wire::EventStream];
 const HEAD: Duration = Duration::from_millis(250);
 const AFTER_HEAD: Duration = Duration::from_millis(50);
 
-/// A client with one call on an exchange of its own, not written.
+/// A client with one call on its own exchange. The call is not written yet.
 fn posted(wire: Wire) -> (Harness, CallId, ExchangeId) {
     let mut harness = Harness::client(Era::Legacy, wire);
     let call = harness.call("tools/call");
@@ -14,14 +14,14 @@ fn posted(wire: Wire) -> (Harness, CallId, ExchangeId) {
     (harness, call, exchange)
 }
 
-/// The same, written and not acknowledged.
+/// The same, after the call was written. It is not acknowledged yet.
 fn written(wire: Wire) -> (Harness, CallId, ExchangeId) {
     let (mut harness, call, exchange) = posted(wire);
     harness.written_on(exchange);
     (harness, call, exchange)
 }
 
-/// The exchange on which the cancel of the call goes out, and which is to be opened now.
+/// The exchange that carries the cancel of the call, which the transport has to open now.
 fn cancel_of_call(harness: &mut Harness, exchange: ExchangeId) -> ExchangeId {
     let opened = harness.opened();
     assert_ne!(opened, exchange);

@@ -1,8 +1,7 @@
-//! The rule **answered-or-gone**, seen from the wire: every request frame that was taken from the
-//! transport gets exactly one answer frame, or was cancelled, or what would carry the answer is gone.
+//! The rule **answered-or-gone**, checked on the wire: every request frame that was taken from the
+//! transport gets exactly one answer frame, unless it was cancelled or its connection is gone.
 //!
-//! This looks at frames, not at the engine's books: those can be balanced while an answer is
-//! missing.
+//! This looks at frames, not at the ledger, which can be balanced although an answer is missing.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,11 +10,11 @@ use super::*;
 use crate::jsonrpc::{Message, RequestId};
 use crate::types::{CancelledParams, Notification as _};
 
-/// The requests that were taken, and what became of each on the wire.
+/// The requests that were taken, and how many answers each may still get.
 #[derive(Clone, Default, Hash)]
 pub(super) struct Answered {
     taken: Vec<Taken>,
-    /// Ids that were cancelled before their request came.
+    /// Ids that were cancelled before their request arrived.
     cancelled_early: Vec<RequestId>,
 }
 
@@ -26,7 +25,7 @@ struct Taken {
     due: Due,
 }
 
-/// What an exchange is called does not matter.
+/// The id of the exchange does not matter for comparing states.
 impl Hash for Taken {
     fn hash<H: Hasher>(&self, h: &mut H) {
         (&self.id, self.due).hash(h);
@@ -35,16 +34,17 @@ impl Hash for Taken {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Due {
-    /// One answer, and none was written yet.
+    /// Exactly one answer, which was not written yet.
     One,
-    /// It was cancelled, or its caller is gone: an answer may have been on its way.
+    /// At most one: the request was cancelled or its caller is gone, but an answer may be on its
+    /// way.
     AtMostOne,
-    /// Nothing more.
+    /// No more answers.
     Nothing,
 }
 
 impl Answered {
-    /// A frame is taken from the transport.
+    /// Records a frame taken from the transport.
     pub(super) fn taken(&mut self, engine: &Engine, on: ExchangeId, frame: &str) {
         let Ok(message) = jsonrpc::decode(&Bytes::copy_from_slice(frame.as_bytes()), 64) else {
             return;
@@ -61,7 +61,7 @@ impl Answered {
             Message::Notification(note) if &*note.method == CancelledParams::METHOD => {
                 let params = note.params.and_then(|params| params.decode().ok());
                 let names_requests = !engine.is_client() || engine.handshake.is_legacy();
-                // On modern HTTP a cancel means nothing.
+                // On modern HTTP a posted cancel has no effect.
                 let means_nothing =
                     engine.config.wire == Wire::Http && !engine.handshake.is_legacy();
                 if let Some(CancelledParams { request_id, .. }) = params
@@ -83,7 +83,7 @@ impl Answered {
         }
     }
 
-    /// An answer begins to be written.
+    /// Records that the write of an answer has begun.
     pub(super) fn written(&mut self, id: &RequestId) -> Result<(), Broken> {
         let mut taken = self.taken.iter_mut().filter(|taken| taken.id == *id);
         match taken.find(|taken| taken.due != Due::Nothing) {
@@ -93,13 +93,14 @@ impl Answered {
         Ok(())
     }
 
-    /// What carried the requests of an exchange is gone, and so is what waits on it.
+    /// An exchange is gone. Its requests need no answer any more, nor do those whose answers wait
+    /// on it.
     pub(super) fn gone(&mut self, engine: &Engine, exchange: ExchangeId) {
         let waiting = answers_on(engine, exchange);
         self.excuse(|taken| taken.on == exchange || waiting.contains(&taken.id));
     }
 
-    /// The same for an exchange that can be resumed: a refusal is no request, and is not kept.
+    /// The same for an exchange that can be resumed. Its requests stay, but a refusal is not kept.
     pub(super) fn broken_off(&mut self, engine: &Engine, exchange: ExchangeId) {
         let served = |id: &RequestId| {
             let mut serving = engine.requests.all_serving().iter();
@@ -120,13 +121,13 @@ impl Answered {
         }
     }
 
-    /// Whatever is owed is worked on, or waits to be written.
+    /// Checks that every request that needs an answer has a handler, or an answer in a queue.
     pub(super) fn check(&mut self, engine: &Engine) -> Result<(), Broken> {
         if engine.closing.is_stopping() {
             self.all_gone();
         }
         if engine.is_client() {
-            // Whoever asked on the stream of a call does not wait when that call is over.
+            // A request on the stream of a call needs no answer after that call is over.
             self.excuse(|taken| !engine.is_open(taken.on));
         }
         for taken in self.taken.iter().filter(|taken| taken.due == Due::One) {
@@ -141,7 +142,7 @@ impl Answered {
         Ok(())
     }
 
-    /// What is remembered of the request of this id.
+    /// A hash of what is recorded about the request with this id.
     pub(super) fn print(&self, id: &RequestId) -> u64 {
         let mut hasher = DefaultHasher::new();
         let taken = self.taken.iter().find(|taken| taken.id == *id);

@@ -1,4 +1,4 @@
-//! What a peer can answer, and what it means.
+//! The answers of a peer, and the outcomes they lead to.
 
 use super::*;
 use crate::jsonrpc::DecodeFault;
@@ -161,7 +161,7 @@ fn what_is_no_json_spoils_the_call_that_has_its_stream_to_itself_and_no_other() 
     }
 }
 
-/// An id that is cut off, written in a way that JSON does not know, or there twice.
+/// Ids that are cut off, invalid as JSON, or there twice.
 #[test]
 fn an_error_never_names_a_request_that_it_may_not_mean() {
     for text in [
@@ -231,7 +231,7 @@ fn garbage_spoils_nothing() {
     assert_eq!(harness.engine.ledger().malformed, 5);
 }
 
-/// The server waits for an answer: what it asked cannot be read, but its id can.
+/// The server waits for an answer: the request cannot be decoded, but its id can.
 #[test]
 fn a_malformed_request_of_a_server_is_answered_by_a_legacy_client() {
     let malformed = r#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":[]}"#;

@@ -177,7 +177,7 @@ fn a_full_output_does_not_keep_a_server_alive() {
     assert_eq!(harness.engine.ledger().requests.in_flight(), 0);
 }
 
-/// A server whose input has ended, with an answer half written and another behind it.
+/// A server after the end of its input, with a partly written answer and another one behind it.
 fn flushing_after_the_end_of_input() -> Harness {
     let mut harness = Harness::server(Era::Legacy, Wire::Pipe);
     for id in ["1", "2"] {
@@ -222,7 +222,7 @@ fn a_slow_reader_is_not_waited_for_after_a_shutdown_before_or_after_the_end_of_i
     }
 }
 
-/// A server that takes nothing more in, since nobody takes its answers; its client has hung up.
+/// A server that has paused reading because its answers are not read; its client has hung up.
 fn paused_after_a_hang_up() -> Harness {
     let mut config = server_config(Wire::Pipe);
     config.limits.queued_answers = 1;

@@ -1,7 +1,7 @@
-//! Random conversations: two engines joined by a pipe that can stall, break and end, with time
-//! turned by hand.
+//! Random conversations between two engines. The pipe between them can stall, break and end, and
+//! the time is advanced by hand.
 //!
-//! `BELAY_SEED=17` replays one conversation; `BELAY_CONVERSATIONS=1000000` has more of them.
+//! `BELAY_SEED=17` replays one conversation; `BELAY_CONVERSATIONS=1000000` runs more of them.
 
 use std::collections::VecDeque;
 
@@ -33,7 +33,7 @@ fn random_conversations_break_no_rule() {
     println!("{total:?}");
 }
 
-/// What happened in all conversations together: a run in which little happened proves little.
+/// Sums over all conversations. They show whether enough happened for the run to mean something.
 #[derive(Default, Debug)]
 pub(super) struct Totals {
     calls: u64,
@@ -68,7 +68,7 @@ impl Totals {
     }
 }
 
-/// Names the seed if the engine itself panics.
+/// Prints the seed if the engine itself panics.
 struct TellSeed(u64);
 
 impl Drop for TellSeed {
@@ -79,7 +79,7 @@ impl Drop for TellSeed {
     }
 }
 
-/// One conversation from its opening to the moment at which nothing is going on any more.
+/// Runs one conversation from its handshake until both sides are idle.
 pub(super) fn converse(seed: u64) -> Result<Totals, Broken> {
     let mut conversation = Conversation::new(seed);
     conversation.open()?;
@@ -98,16 +98,16 @@ struct Conversation {
     random: Random,
     client: Side,
     server: Side,
-    /// Cut: nothing passes any more, in either direction.
+    /// The pipe is cut in both directions.
     cut: bool,
 }
 
-/// One end, its handlers, and the pipe that leads to it.
+/// One side: an engine, its handlers, and the pipe that leads to it.
 struct Side {
     harness: Harness,
     monitor: Monitor,
     inbox: VecDeque<Bytes>,
-    /// The peer will say nothing more.
+    /// The peer has closed its end of the pipe.
     input_ends: bool,
     stalled: bool,
     calls: Vec<CallId>,
@@ -129,8 +129,7 @@ impl Side {
         }
     }
 
-    /// Hears of everything that has happened. Handlers that are dropped are gone, but one in four
-    /// blocks for a while.
+    /// Handles all events. A handler that is dropped is gone, but one in four blocks for a while.
     fn catch_up(&mut self, random: &mut Random) -> Result<(), Broken> {
         self.follow_opening();
         loop {
@@ -162,7 +161,7 @@ impl Side {
         Ok(())
     }
 
-    /// The handshake's calls are made by the engine itself.
+    /// The engine itself makes the calls of the handshake.
     fn follow_opening(&mut self) {
         let call = match self.harness.engine.handshake {
             Handshake::Probing { call, .. } | Handshake::Initializing { call } => call,
@@ -227,7 +226,7 @@ impl Side {
         Ok(())
     }
 
-    /// Writes some of what waits, the last of it perhaps only in part.
+    /// Writes some of the waiting frames. The last one may be written only in part.
     fn write(&mut self, random: &mut Random, pipe: &mut VecDeque<Bytes>) -> Result<(), Broken> {
         self.follow_opening();
         let now = self.harness.now;
@@ -297,7 +296,7 @@ impl Conversation {
             1 => Mode::Modern,
             2 => Mode::Auto,
             _ => {
-                // A server that knows nothing of the modern era.
+                // A server that only supports the legacy era.
                 server
                     .versions
                     .retain(|version| version.era() == Era::Legacy);
@@ -318,7 +317,7 @@ impl Conversation {
         conversation
     }
 
-    /// Three conversations in four are opened before anything goes wrong.
+    /// Completes the handshake undisturbed in three of four conversations.
     fn open(&mut self) -> Result<(), Broken> {
         for _ in 0..if self.random.one_in(4) { 0 } else { 12 } {
             self.write(true)?;
@@ -356,7 +355,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Whoever has closed says nothing more, and its peer will come to know.
+    /// A side that has closed writes nothing more, and its peer sees the end of its input.
     fn follow_closing(&mut self) {
         self.server.input_ends |= self.client.harness.engine.is_closed();
         self.client.input_ends |= self.server.harness.engine.is_closed();
@@ -400,7 +399,7 @@ impl Conversation {
         for _ in 0..=self.random.below(4) {
             side.read_one();
         }
-        // What is already in the pipe is read first.
+        // Frames that are in the pipe already are read first.
         if side.inbox.is_empty() && side.input_ends {
             side.harness
                 .engine
@@ -414,7 +413,7 @@ impl Conversation {
         self.server.harness.pass(span);
     }
 
-    /// Something that means nothing, and must change nothing but a counter.
+    /// Sends a stray message, which must change nothing except a counter.
     fn stray(&mut self) {
         let id = self.random.below(12).to_string();
         let text = match self.random.below(6) {
@@ -469,8 +468,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Lets everything come to its end: the pipes flow again, time passes, handlers that were
-    /// dropped are gone at last.
+    /// Lets everything come to its end: the pipes flow again, time passes, and handlers that were
+    /// dropped are reported gone.
     fn wind_down(&mut self) -> Result<(), Broken> {
         for _ in 0..200 {
             for side in [&mut self.client, &mut self.server] {
@@ -507,7 +506,7 @@ impl Conversation {
 }
 
 impl Side {
-    /// A blocking handler returns one day, and finds that nobody waits for it.
+    /// Blocking handlers return after their requests have ended.
     fn dropped_handlers_return(&mut self) {
         let aborted: Vec<RequestKey> = self
             .handlers
@@ -522,7 +521,7 @@ impl Side {
     }
 }
 
-/// Small, and the same everywhere: a failing seed replays.
+/// A small generator without platform dependence, so that a failing seed replays.
 #[derive(Clone)]
 struct Random(u64);
 

@@ -1,4 +1,4 @@
-//! HTTP: each POST an exchange, and what its end means in each era.
+//! HTTP: each POST is an exchange. Its end has a different meaning in each era.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn lost(harness: &mut Harness, exchange: ExchangeId, resumable: bool) {
         .handle_exchange_lost(harness.now, exchange, cause, resumable);
 }
 
-/// A client on HTTP with one call on an exchange of its own, not written.
+/// A client on HTTP with one call on its own exchange. The call is not written yet.
 fn posted(era: Era) -> (Harness, CallId, ExchangeId) {
     let mut harness = Harness::client(era, Wire::Http);
     let call = harness.call("tools/call");
@@ -671,7 +671,7 @@ fn a_modern_disconnect_ends_what_the_engine_answers_by_itself_too() {
     harness.engine.check().unwrap();
 }
 
-// ── what a transport wants to know before it says anything ──
+// ── what a transport asks before it chooses a response head ──
 
 #[test]
 fn what_waits_first_is_told_apart() {

@@ -1,14 +1,12 @@
-//! Every interleaving of three requests, on the engine itself.
+//! Explores every interleaving of three requests on the engine itself.
 //!
-//! A *plan* says which requests there will be, three but for plans that would be too large, in which
-//! role, era and wire. From the empty
-//! state every action that could happen next is tried, in every order; states that are alike are
-//! visited once. Nothing counts how often an action was tried: an action may be repeated as often
+//! A *plan* lists the requests, with their role, era and wire. There are three of them, except in
+//! plans that would be too large. From the empty state every possible action is tried, in every
+//! order; equal states are visited once. Actions are not counted: an action may be repeated as long
 //! as it changes anything, so "at most twice" is included.
 //!
-//! The application and the transport may be late: a request that has come in is told to the
-//! application by an action of its own, and so are the beginning and the end of each write, the
-//! end of each handler, and each clock.
+//! The application and the transport may be late. So each of these is an action of its own: the
+//! application learns of a request, a write begins, a write ends, a handler ends, a timer fires.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,23 +27,23 @@ pub(super) struct Plan {
     era: Era,
     wire: Wire,
     requests: &'static [What],
-    /// One handler may run, and no answer may wait when the next request is taken.
+    /// Limits are tiny: one handler may run, and no answer may wait when the next request is taken.
     narrow: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum What {
-    /// We ask.
+    /// An outgoing call.
     Call,
-    /// We ask for a stream of notifications.
+    /// An outgoing listen.
     Listen,
-    /// We open the conversation.
+    /// The handshake of a client.
     Opening,
-    /// The peer asks.
+    /// An incoming request.
     Served,
-    /// The peer asks for a stream of notifications.
+    /// An incoming listen.
     Listened,
-    /// We ask on behalf of the first request that the peer made.
+    /// An outgoing call on behalf of the first incoming request.
     Child,
 }
 
@@ -106,7 +104,7 @@ const fn narrow(
     }
 }
 
-/// Something that can happen. Numbers are places in the plan.
+/// An action. Numbers are positions in the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Action {
     Next,
@@ -147,11 +145,11 @@ struct World {
     harness: Harness,
     monitor: Monitor,
     requests: Vec<Begun>,
-    /// The era probe, once `initialize` has taken its place.
+    /// The call of the era probe, after `initialize` has replaced it in the plan.
     probe: Option<CallId>,
 }
 
-/// What became of a request of the plan.
+/// What the engine made of a request of the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Begun {
     Call {
@@ -161,17 +159,17 @@ enum Begun {
     Served {
         key: RequestKey,
     },
-    /// It was over before it began.
+    /// It ended before it began.
     Never,
 }
 
-/// Visits every state of a plan. Gives back how many there are, or the first broken rule with the
-/// actions that led there.
+/// Visits every state of a plan. Returns the number of states, or the first broken rule with the
+/// actions that led to it.
 pub(super) fn explore(plan: Plan) -> Result<usize, (Broken, String)> {
     let mut seen = HashSet::new();
     let first = World::new(plan);
     seen.insert(first.fingerprint());
-    // Each entry is a state, the actions still to be tried in it, and how it was reached.
+    // Each entry is a state, the actions to be tried in it, and the action that led to it.
     let mut path: Vec<(World, Vec<Action>, Option<Action>)> = Vec::new();
     let actions = first.actions();
     path.push((first, actions, None));
@@ -220,8 +218,8 @@ impl World {
         }
     }
 
-    /// Whether the requests of the plan are all alike and share nothing, so that it does not matter
-    /// which of them is in which state.
+    /// Whether all requests of the plan are alike and share nothing. Then states that differ only
+    /// in the order of the requests count as equal.
     fn is_symmetric(&self) -> bool {
         let all = |what| self.plan.requests.iter().all(|it| *it == what);
         match self.plan.role {
@@ -250,7 +248,7 @@ impl World {
         hasher.finish()
     }
 
-    /// The state of one request that shares nothing with the others.
+    /// A hash of the state of one request, which shares nothing with the others.
     fn request_print(&self, at: usize) -> u64 {
         let mut hasher = DefaultHasher::new();
         let engine = &self.harness.engine;
@@ -272,7 +270,7 @@ impl World {
         hasher.finish()
     }
 
-    /// All that could happen next.
+    /// All actions that are possible now.
     fn actions(&self) -> Vec<Action> {
         let engine = &self.harness.engine;
         let mut actions = vec![Action::Close];
@@ -306,7 +304,7 @@ impl World {
             EventStream => actions.push(Action::LinkLost),
             Http => {}
         }
-        // A transport looks for that only while it reads nothing.
+        // A transport checks for this only while it does not read.
         if self.plan.wire == Pipe && !engine.wants_input() {
             actions.push(Action::HungUp);
         }
@@ -316,7 +314,7 @@ impl World {
         actions
     }
 
-    /// Whether the transport hands the next request over: it asks before each one.
+    /// Whether the transport hands over the next request. It asks the engine before each one.
     fn is_taken(&self) -> bool {
         let next = self.plan.requests[self.requests.len()];
         let engine = &self.harness.engine;
@@ -378,8 +376,8 @@ impl World {
         }
     }
 
-    /// Handlers speak only while the transport is not too far behind. Without this the orders in
-    /// which nine frames can stand in one queue are most of what there is to see.
+    /// Whether a handler may send now. With a longer queue, the orders of the frames in it would be
+    /// most of the states.
     fn has_room(&self, key: RequestKey) -> bool {
         let engine = &self.harness.engine;
         let exchange = engine.requests.serving(key).map(|serving| serving.exchange);
@@ -388,7 +386,7 @@ impl World {
         exchange.is_none_or(|exchange| exchange.queue.owners().count() < limit)
     }
 
-    /// The application does not know of it, so it cannot do anything about it.
+    /// Whether the application has not learned of this request yet, so that it cannot act on it.
     fn is_untold(&self, key: RequestKey) -> bool {
         let mut events = self.harness.engine.events.iter();
         events.any(|event| matches!(event, Event::Request(incoming) if incoming.key == key))
@@ -419,8 +417,8 @@ impl World {
         }
     }
 
-    /// A response head can come as soon as anything was written, and matters where a cancel waits for
-    /// it.
+    /// Whether a response head makes a difference now. It can come as soon as a part of the request
+    /// was written, and matters only if a cancel waits for it.
     fn can_be_acknowledged(&self, exchange: &Exchange) -> bool {
         let waits = match &exchange.purpose {
             Purpose::Call(call) => {
@@ -436,7 +434,7 @@ impl World {
         waits && self.plan.era == Legacy
     }
 
-    /// Lets one thing happen, and checks every rule.
+    /// Performs an action, and checks every rule.
     fn take(&mut self, action: Action) -> Result<(), Broken> {
         let before = self.harness.engine.fingerprint();
         let inert = self.is_inert(action);
@@ -457,7 +455,7 @@ impl World {
         self.monitor.check(&self.harness.engine)
     }
 
-    /// Only a request that comes in waits to be told; all else is told at once.
+    /// Whether a request waits in the events. Other events are delivered at once.
     fn tells_late(&self) -> bool {
         let mut events = self.harness.engine.events.iter();
         events.any(|event| matches!(event, Event::Request(_)))
@@ -483,8 +481,8 @@ impl World {
         Ok(())
     }
 
-    /// The second handler wants to clean up, the third has a deadline; where they must be alike,
-    /// all want to clean up.
+    /// The second handler takes a grace, the third has a deadline. In a symmetric plan all take a
+    /// grace.
     fn handler_started(&mut self, incoming: &Incoming) {
         match incoming.id {
             _ if self.is_symmetric() => self.harness.engine.grant_grace(incoming.key, None),
@@ -500,7 +498,7 @@ impl World {
         }
     }
 
-    /// The transport does what it is told.
+    /// Carries out the instructions for the transport.
     fn carry_out(&mut self) {
         for transmit in self.harness.transmits() {
             let Transmit::Close { exchange, .. } = transmit else {
@@ -517,7 +515,7 @@ impl World {
         }
     }
 
-    /// A probe that failed is followed by `initialize`, which takes its place in the plan.
+    /// When a probe has failed, `initialize` replaces it in the plan.
     fn follow_opening(&mut self) {
         let Handshake::Initializing { call } = self.harness.engine.handshake else {
             return;
@@ -531,7 +529,7 @@ impl World {
         }
     }
 
-    /// The peer's answer: to the handshake, one that opens the conversation.
+    /// The peer's answer; for the handshake, one that completes it.
     fn answer(&self, at: usize) -> String {
         let id = self.wire_id(at);
         match self.plan.requests[at] {
@@ -540,12 +538,12 @@ impl World {
         }
     }
 
-    /// Whether an action must change nothing.
+    /// Whether an action must not change the state.
     fn is_inert(&self, action: Action) -> bool {
         let engine = &self.harness.engine;
         match action {
             Action::Answer(at) | Action::ErrorAnswer(at) => match self.requests[at] {
-                // It makes the cancel superfluous.
+                // The answer makes the waiting cancel unnecessary.
                 Begun::Call { id, .. } if engine.cancel_is_held(id) => false,
                 Begun::Call { id, .. } => engine
                     .requests
@@ -570,7 +568,7 @@ impl World {
         }
     }
 
-    /// Request and cancel are two POSTs, and the cancel may come first.
+    /// Whether a cancel may arrive before its request, because the two are separate POSTs.
     fn remembers_cancels(&self) -> bool {
         self.plan.role == Server && self.plan.wire != Pipe && self.plan.era == Legacy
     }
@@ -669,7 +667,7 @@ impl World {
             Action::Close => self.harness.engine.shutdown(now, Shutdown::Drain),
             Action::CloseTimeUp => {
                 if !self.harness.engine.closing.refuses_requests() {
-                    // Nobody is left on either side.
+                    // The writer of our input is gone and no peer reads, so the link is lost.
                     self.monitor.link_lost();
                 }
                 self.harness.engine.closing_due(now);
@@ -732,7 +730,7 @@ impl World {
         }
     }
 
-    /// The peer asks: on the link, on a POST of its own, or on the stream of a call of ours.
+    /// Receives a request: on the link, on a POST of its own, or on the stream of an outgoing call.
     fn receive(&mut self, text: String, id: &str) -> Begun {
         let exchange = match (self.plan.role, self.plan.wire) {
             (_, Pipe | EventStream) => LINK,
@@ -803,7 +801,7 @@ impl World {
         }
     }
 
-    /// Its time is over, or the time in which a response head should have come.
+    /// Fires the timer of an exchange: its timeout, or the end of the wait for a response head.
     fn exchange_time_up(&mut self, id: ExchangeId) {
         let exchange = self.harness.engine.exchanges.get(id);
         let due = exchange.and_then(|exchange| exchange.timer);
@@ -857,14 +855,14 @@ impl World {
     }
 }
 
-/// An introduction for both eras: the answer to `initialize`, and to `server/discover`.
+/// An introduction that fits both eras, for `initialize` and for `server/discover`.
 fn introduction(id: String) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}},"supportedVersions":["2026-07-28"],"resultType":"complete"}}}}"#
     )
 }
 
-/// Each plan is a test of its own, so that they run side by side.
+/// Makes each plan a separate test, so that they run in parallel.
 macro_rules! explorations {
     ($($test:ident => $at:literal),* $(,)?) => {$(
         #[test]

@@ -1,4 +1,4 @@
-//! How a conversation is opened, in both eras and between them.
+//! The handshake, in both eras and across them.
 
 use super::*;
 use crate::types::{CacheScope, ServerCapabilities};
@@ -70,7 +70,7 @@ fn a_modern_server_that_speaks_no_version_of_ours_but_a_legacy_one_is_initialize
     assert!(harness.written()[0].contains("2025-06-18"));
 }
 
-/// 2026-07-28, basic/versioning: a client picks from the list that it is given, and asks again.
+/// 2026-07-28, basic/versioning: a client picks a version from the server's list, and asks again.
 #[test]
 fn a_server_that_names_our_revision_is_asked_again_once() {
     let refusal = |id: u32| {
@@ -276,7 +276,7 @@ fn initialize_twice_is_refused() {
     assert!(harness.written()[1].contains("sent twice"));
 }
 
-/// It would open the legacy era for a peer that speaks the modern one.
+/// It would open the legacy era for a peer that uses the modern one.
 #[test]
 fn a_modern_initialize_is_an_unknown_method() {
     let mut harness = fresh_server();

@@ -1,4 +1,4 @@
-//! What must hold in every state, looked at from inside.
+//! Invariants that hold in every state, checked from inside the engine.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -27,7 +27,7 @@ impl std::fmt::Display for Broken {
 }
 
 impl Engine {
-    /// The invariants of the module's documentation, and what follows from them.
+    /// Checks the invariants of the module's documentation, and their consequences.
     pub(super) fn check(&self) -> Result<(), Broken> {
         if !self.requests.is_balanced() {
             return broken("ledger", format!("{:?}", self.requests.ledger));
@@ -42,7 +42,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Invariant 1: no timer for something that is over.
+    /// Invariant 1: there is no timer for something that is over.
     fn check_timers(&self) -> Result<(), Broken> {
         for timer in self.timers.all() {
             let alive = match timer {
@@ -68,7 +68,7 @@ impl Engine {
         self.check_due()
     }
 
-    /// And the other way round: whatever has its time is looked at when that is over.
+    /// Conversely, everything with a deadline has a timer.
     fn check_due(&self) -> Result<(), Broken> {
         let calls = self.requests.calls().iter();
         let calls = calls.map(|(id, call)| (Timer::Call(id), call.clocks.next()));
@@ -86,7 +86,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Invariants 1, 3 and 4: what waits to be written belongs to something that is not over.
+    /// Invariants 1, 3 and 4: every frame in a queue belongs to something that is not over.
     fn check_frames(&self) -> Result<(), Broken> {
         for (id, exchange) in self.exchanges.iter() {
             for (begun, owner) in exchange.queue.owners() {
@@ -102,7 +102,7 @@ impl Engine {
                 }
             }
         }
-        // And the other way round: what was answered waits to be written.
+        // Conversely, every answer is in a queue.
         for (key, serving) in self.requests.all_serving().iter() {
             let waits = |exchange: &Exchange| {
                 let mut owners = exchange.queue.owners();
@@ -116,7 +116,8 @@ impl Engine {
         Ok(())
     }
 
-    /// **stop-is-real** and **tree**: nothing runs, and nothing is asked, for nobody.
+    /// **stop-is-real** and **tree**: no handler runs and no call is in flight for a request that
+    /// is over.
     fn check_handlers_and_children(&self) -> Result<(), Broken> {
         for (key, handler) in self.handlers.iter() {
             let waited_for = self
@@ -180,7 +181,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether nothing is going on.
+    /// Whether the engine is idle.
     pub(super) fn is_idle(&self) -> bool {
         self.requests.calls().is_empty()
             && self.requests.all_serving().is_empty()
@@ -212,13 +213,13 @@ impl Engine {
         }
     }
 
-    /// Whether the announcement that a call was given up waits, or is on its way.
+    /// Whether the cancel of a call is queued, or is being written.
     pub(super) fn announcement_waits(&self, call: CallId) -> bool {
         let mut exchanges = self.exchanges.iter();
         exchanges.any(|(id, _)| self.carries_cancel(id, call)) || self.cancel_is_held(call)
     }
 
-    /// Whether the cancel of a call waits for its request to arrive.
+    /// Whether the cancel of a call is held back until its request has arrived.
     pub(super) fn cancel_is_held(&self, call: CallId) -> bool {
         let mut exchanges = self.exchanges.iter();
         exchanges.any(|(_, exchange)| {
@@ -230,7 +231,7 @@ impl Engine {
         })
     }
 
-    /// Whether the announcement that a call was given up waits on this exchange.
+    /// Whether the cancel of a call is queued on this exchange.
     pub(super) fn carries_cancel(&self, exchange: ExchangeId, call: CallId) -> bool {
         let exchange = self.exchanges.get(exchange);
         exchange.is_some_and(|exchange| {
@@ -239,8 +240,8 @@ impl Engine {
         })
     }
 
-    /// All that decides what the engine will do next. Neither the time nor the books belong to it,
-    /// and what an exchange is called does not matter, only what is on it.
+    /// A hash of everything that decides the engine's future behaviour. The time and the ledger are
+    /// left out, and exchanges count by their contents, not by their ids.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         let h = &mut hasher;
@@ -289,7 +290,7 @@ impl Engine {
         hasher.finish()
     }
 
-    /// What there is of one request of the peer's that has an exchange to itself, whatever its key.
+    /// A hash of one incoming request with its own exchange, independent of its key.
     pub(super) fn request_print(&self, key: RequestKey) -> u64 {
         let mut hasher = DefaultHasher::new();
         let h = &mut hasher;
@@ -312,7 +313,7 @@ impl Engine {
         hasher.finish()
     }
 
-    /// What there is of one call of ours that has an exchange to itself, whatever its id.
+    /// A hash of one outgoing call with its own exchange, independent of its id.
     pub(super) fn call_print(&self, id: CallId, on: ExchangeId) -> u64 {
         let mut hasher = DefaultHasher::new();
         let h = &mut hasher;
@@ -336,7 +337,7 @@ impl Engine {
         hasher.finish()
     }
 
-    /// What waits on an exchange, whoever it belongs to.
+    /// A hash of the frames on an exchange, independent of their owners.
     fn queue_print(&self, exchange: &Exchange) -> u64 {
         let mut hasher = DefaultHasher::new();
         (exchange.broken, exchange.timer.is_some()).hash(&mut hasher);
@@ -346,7 +347,7 @@ impl Engine {
         hasher.finish()
     }
 
-    /// What is on an exchange, and what it is for.
+    /// A hash of an exchange: its purpose and its contents.
     fn exchange_print(&self, id: ExchangeId) -> u64 {
         let mut hasher = DefaultHasher::new();
         let h = &mut hasher;

@@ -1,5 +1,5 @@
-//! What the application keeps in the engine's tables: there as long as what it belongs to, given back
-//! with its end, and nowhere after.
+//! The application's data in the engine's tables: it exists as long as its entry, is returned at
+//! the end of that, and is nowhere afterwards.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn start(engine: &mut Keeping, kept: &Arc<str>) -> RequestKey {
     incoming.key
 }
 
-/// However a call ends, what was kept for it comes with its end, and nothing stays.
+/// However a call ends, its data is returned with the end, and nothing stays behind.
 #[test]
 fn one_end_gives_back_what_was_kept_for_a_call() {
     type Ending = fn(&mut Keeping, CallId);
@@ -77,7 +77,8 @@ fn one_end_gives_back_what_was_kept_for_a_call() {
     }
 }
 
-/// Progress that waits to be told knows whom to tell, though the call has ended meanwhile.
+/// Progress that is still queued carries the data of its call, even if the call has ended
+/// meanwhile.
 #[test]
 fn progress_before_an_end_comes_with_what_was_kept() {
     let kept = Arc::<str>::from("caller");
@@ -97,7 +98,7 @@ fn progress_before_an_end_comes_with_what_was_kept() {
     assert_eq!(Arc::strong_count(&kept), 1);
 }
 
-/// In whichever of its ways a handler ends.
+/// However a handler ends, its data is returned with the end.
 #[test]
 fn stop_is_real_and_gives_back_what_was_kept_for_a_handler() {
     type Ending = fn(&mut Keeping, RequestKey) -> Option<Kept>;
@@ -123,7 +124,7 @@ fn stop_is_real_and_gives_back_what_was_kept_for_a_handler() {
     }
 }
 
-/// A thread that goes on after the answer is a handler until it is gone, and counts as one.
+/// A thread that goes on after the answer counts as a handler until it is gone.
 #[test]
 fn a_handler_that_lingers_exists_until_it_is_gone() {
     let kept = Arc::<str>::from("thread");
@@ -143,7 +144,7 @@ fn a_handler_that_lingers_exists_until_it_is_gone() {
     assert!(engine.is_quiet());
 }
 
-/// Nor does it hold up the end: a thread cannot be stopped.
+/// A thread cannot be stopped, so it must not delay the shutdown either.
 #[test]
 fn orderly_close_does_not_wait_for_a_handler_that_lingers() {
     let mut engine = server();
@@ -158,8 +159,8 @@ fn orderly_close_does_not_wait_for_a_handler_that_lingers() {
     assert!(matches!(closed, Some(Event::Closed { overrun: 1, .. })));
 }
 
-/// When nobody drives a link any more, every call has ended and every handler was dropped, whatever
-/// grace it has.
+/// When the driver abandons a link, every call ends and every handler is dropped at once, whatever
+/// its grace.
 #[test]
 fn an_abandoned_link_is_closed_at_once() {
     let mut engine = server();
@@ -180,7 +181,7 @@ fn an_abandoned_link_is_closed_at_once() {
     assert!(engine.poll_event().is_none(), "once is enough");
 }
 
-/// The transport gets back what it kept for an exchange when it is told that this is over.
+/// The transport gets back the data of an exchange when it is told that the exchange is over.
 #[test]
 fn a_closed_exchange_gives_back_what_was_kept_for_it() {
     let kept = Arc::<str>::from("carrier");

@@ -1,4 +1,4 @@
-//! Tests of the engine: synchronous, with time turned by hand.
+//! Tests of the engine. They are synchronous, and advance the time by hand.
 
 mod announcing;
 mod answered;
@@ -30,7 +30,7 @@ use super::*;
 
 const LINK: ExchangeId = ExchangeId::LINK;
 
-/// An engine, the time, and a peer made of plain text.
+/// An engine, the time, and a peer whose messages are plain text.
 #[derive(Clone)]
 struct Harness {
     engine: Engine,
@@ -45,14 +45,14 @@ impl Harness {
         }
     }
 
-    /// A client that has opened its conversation.
+    /// A client after the handshake.
     fn client(era: Era, wire: Wire) -> Self {
         let mut harness = Self::new(client_config(wire));
         harness.connect(era);
         harness
     }
 
-    /// A server that has been spoken to.
+    /// A server after the handshake.
     fn server(era: Era, wire: Wire) -> Self {
         let mut harness = Self::new(server_config(wire));
         if era == Era::Legacy {
@@ -61,7 +61,7 @@ impl Harness {
         harness
     }
 
-    /// Opens a client's conversation without a word on the wire.
+    /// Completes a client's handshake without leaving a frame in its queue.
     fn connect(&mut self, era: Era) {
         let (handshake, version) = match era {
             Era::Legacy => {
@@ -99,7 +99,7 @@ impl Harness {
             .expect("the call should begin")
     }
 
-    /// What the peer says on the link.
+    /// Receives a message on the link.
     fn hear(&mut self, json: &str) {
         self.hear_on(LINK, json);
     }
@@ -112,7 +112,7 @@ impl Harness {
         }
     }
 
-    /// A POST comes in.
+    /// Receives a POST.
     fn post(&mut self, json: &str) -> ExchangeId {
         let exchange = self.engine.handle_exchange_opened();
         self.hear_on(exchange, json);
@@ -120,7 +120,7 @@ impl Harness {
         exchange
     }
 
-    /// A request comes in on the link, and its handler starts.
+    /// Receives a request on the link, and starts its handler.
     fn start(&mut self, id: &str) -> RequestKey {
         self.hear(&tool_call(id));
         self.started()
@@ -149,7 +149,7 @@ impl Harness {
         self.engine.handle_write_done(self.now, LINK);
     }
 
-    /// Writes all that waits on the link, and tells what that was.
+    /// Writes all frames that wait on the link, and returns them.
     fn written(&mut self) -> Vec<String> {
         self.written_on(LINK)
     }
@@ -174,7 +174,7 @@ impl Harness {
         std::iter::from_fn(|| self.engine.poll_transmit()).collect()
     }
 
-    /// The exchange that the transport is asked to open next.
+    /// The exchange that the transport has to open next.
     fn opened(&mut self) -> ExchangeId {
         match self.engine.poll_transmit() {
             Some(Transmit::Write(exchange)) => exchange,
@@ -220,7 +220,7 @@ fn done() -> RawJson {
     RawJson::parse(r#"{"content":[]}"#).unwrap()
 }
 
-/// A legacy `tools/call` with a progress token that is its id.
+/// A legacy `tools/call` whose progress token is its id.
 fn tool_call(id: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t","_meta":{{"progressToken":{id}}}}}}}"#

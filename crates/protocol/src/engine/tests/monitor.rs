@@ -1,4 +1,4 @@
-//! A witness: it watches what one engine does from outside, and knows the rules.
+//! A monitor that observes one engine from outside, and checks it against the rules.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,12 +11,12 @@ use super::*;
 use crate::jsonrpc::{Message, RequestId};
 use crate::types::Notification as _;
 
-/// What a witness remembers of the requests it has seen. Small, and comparable.
+/// What the monitor remembers. It is small, so that states can be compared.
 #[derive(Clone, Default, Hash)]
 pub(super) struct Monitor {
     calls: Vec<(CallId, CallSeen)>,
     served: Vec<(RequestKey, ServedSeen)>,
-    /// What was taken from the transport against what was written to it.
+    /// Checks that every request that was taken is answered.
     pub(super) answered: Answered,
     link_lost: bool,
 }
@@ -27,7 +27,7 @@ struct CallSeen {
     begun: bool,
     end: Option<End>,
     cancels: u8,
-    /// Its exchange was closed by us, or went away: nothing more can be said on it.
+    /// Its exchange was closed or lost, so nothing more can be sent on it.
     over: bool,
 }
 
@@ -39,8 +39,8 @@ struct ServedSeen {
     over: bool,
 }
 
-/// What still matters of it: a call that the peer or the wire ended can only be written or cancelled
-/// against the rules, however it ended.
+/// Only what still matters: after the peer or the wire has ended a call, any further write or
+/// cancel of it breaks a rule, however it ended.
 impl Hash for CallSeen {
     fn hash<H: Hasher>(&self, h: &mut H) {
         match self.end {
@@ -79,7 +79,7 @@ impl Monitor {
         self.served.push((key, seen));
     }
 
-    /// What is remembered of one request of the peer's.
+    /// A hash of what is remembered of one incoming request.
     pub(super) fn request_print(&self, key: RequestKey) -> u64 {
         let mut hasher = DefaultHasher::new();
         let mut served = self.served.iter();
@@ -88,7 +88,7 @@ impl Monitor {
         hasher.finish()
     }
 
-    /// What is remembered of one call.
+    /// A hash of what is remembered of one outgoing call.
     pub(super) fn call_print(&self, id: CallId) -> u64 {
         let mut hasher = DefaultHasher::new();
         let seen = self.calls.iter().find(|(known, _)| *known == id);
@@ -113,8 +113,8 @@ impl Monitor {
         calls.find(|(id, _)| *id == call).map(|(_, seen)| seen)
     }
 
-    /// A frame begins to be written. `owner` is what the engine thinks it is, the text is what the
-    /// peer will read.
+    /// Checks a frame whose write begins. `owner` is the engine's view of the frame, the text is
+    /// what the peer reads.
     pub(super) fn write_begun(
         &mut self,
         engine: &Engine,
@@ -197,7 +197,7 @@ impl Monitor {
             let how = format!("a cancel for {id:?}, which was never written");
             return broken("announce-once", how);
         }
-        // The application may not have been told of its end yet.
+        // The application may not have received the end yet.
         let given_up = matches!(seen.end, None | Some(End::Cancelled | End::TimedOut));
         if engine.requests.call(id).is_some() || !given_up {
             let how = format!("a cancel for {id:?}, whose end is {:?}", seen.end);
@@ -253,7 +253,7 @@ impl Monitor {
             };
         };
         let Some(seen) = self.served(key) else {
-            // The engine answers some requests by itself; nobody was told of them.
+            // The engine answers some requests itself, without an event.
             return Ok(());
         };
         if seen.over {
@@ -271,7 +271,7 @@ impl Monitor {
         }
     }
 
-    /// An event is given out.
+    /// Checks an event.
     pub(super) fn event(&mut self, event: &Event) -> Result<(), Broken> {
         match event {
             Event::Ended { call, outcome, .. } => self.ended(*call, outcome),
@@ -310,7 +310,7 @@ impl Monitor {
         }
     }
 
-    /// The handshake has no `Ended`: what it ends with is an event of its own.
+    /// The calls of the handshake have no `Ended` event. They end with the event of the handshake.
     pub(super) fn opening_ended(&mut self, call: CallId, end: End) {
         if let Some(seen) = self.call(call) {
             seen.end.get_or_insert(end);
@@ -321,10 +321,10 @@ impl Monitor {
         self.exchange_lost(call);
     }
 
-    /// What must hold whenever the engine has been asked everything.
+    /// Checks what must hold after all outputs were polled.
     pub(super) fn check(&mut self, engine: &Engine) -> Result<(), Broken> {
         for (key, seen) in &mut self.served {
-            // Once it is over without an answer, it stays silent for ever.
+            // A request that is over without an answer stays silent forever.
             seen.over |= !seen.answered && engine.requests.serving(*key).is_none();
         }
         self.answered.check(engine)?;

@@ -1,11 +1,11 @@
-//! A suite that finds nothing proves nothing, unless it finds what is there: each planted bug must
-//! be caught, and the engine without one must pass the same runs.
+//! A green run only means something if the suite can find bugs: each planted bug must be caught,
+//! and the engine without one must pass the same runs.
 
 use super::super::planted::{Bug, PLANTED};
 use super::conversations::converse;
 use super::explore::{PLANS, Plan, explore};
 
-/// Where to look: everywhere but in the large plans, except for a bug that only one wire can have.
+/// The plans to explore: all except the large ones, or those that can show a bug of one wire only.
 fn plans(bug: Bug) -> impl Iterator<Item = &'static Plan> {
     PLANS.iter().filter(move |plan| match bug {
         Bug::BrokenStreamNeverExpires => plan.name == "server legacy http",
@@ -13,8 +13,8 @@ fn plans(bug: Bug) -> impl Iterator<Item = &'static Plan> {
     })
 }
 
-/// Few enough that all bugs are tried in seconds. The large plans are left to the full run: what
-/// they add is breadth, and a bug that only they catch would be found there.
+/// Few enough that all bugs are tried in seconds. The large plans are left to the full run: they
+/// add breadth, and would catch a bug that only they can show.
 const SEEDS: u64 = 4_000;
 const LARGE: [&str; 3] = [
     "server legacy pipe",

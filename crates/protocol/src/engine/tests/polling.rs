@@ -1,4 +1,4 @@
-//! A request that is polled by whoever has handed it in, and not with all other events.
+//! A driver polls the request or the end that it has just caused, apart from the other events.
 
 use super::*;
 use crate::jsonrpc::RequestId;
@@ -51,7 +51,7 @@ fn a_cancel_stops_a_request_that_was_polled() {
     ));
 }
 
-/// Whoever takes all that was said must not take it before the answer is there.
+/// A transport that takes all frames at once must not do so before the answer is among them.
 #[test]
 fn what_waits_last_tells_whether_all_was_said() {
     let mut harness = server();

@@ -1,4 +1,4 @@
-//! Requests of the peer: the door, the handler, the last word.
+//! Incoming requests: admission, handler, answer.
 
 use super::*;
 use crate::jsonrpc::ErrorObject;
@@ -68,7 +68,7 @@ fn a_duplicate_id_is_refused_and_the_first_is_untouched() {
     assert!(matches!(harness.events()[0], Event::Stop { request, .. } if request == key));
 }
 
-/// Many requests are found by an index, few by a look at each: it makes no difference.
+/// Many requests are found by an index, few by a search. The results are the same.
 #[test]
 fn ids_are_found_among_many_requests_as_among_few() {
     let mut harness = Harness::server(Era::Legacy, Wire::Pipe);
@@ -161,7 +161,7 @@ fn a_plain_handler_is_dropped_at_once_and_one_with_its_token_after_its_grace() {
         .engine
         .grant_grace(own, Some(Duration::from_secs(5)));
     harness.engine.grant_grace(hasty, Some(Duration::ZERO));
-    // Taking the token takes nothing back that was said.
+    // Taking the token afterwards does not change a grace that was set.
     harness.engine.grant_grace(own, None);
     harness.engine.grant_grace(hasty, None);
     for id in ["1", "2", "3", "4"] {
@@ -331,7 +331,7 @@ fn a_deadline_cannot_be_set_for_what_is_answered() {
     assert_eq!(harness.written().len(), 1);
 }
 
-/// Whoever looks for a parameter must find what everybody else finds.
+/// Parsers disagree on which of two members with the same name counts.
 #[test]
 fn a_parameter_that_stands_twice_is_refused() {
     let mut harness = Harness::new(server_config(Wire::Pipe));

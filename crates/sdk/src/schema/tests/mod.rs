@@ -1,4 +1,4 @@
-//! Schemas of all kinds, and bombs.
+//! Schemas of all kinds, including malicious ones.
 
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ fn nothing_is_fetched() {
     }
 }
 
-/// As some libraries write types that contain themselves.
+/// Some generators write recursive types like this.
 #[test]
 fn parts_can_have_names_of_their_own() {
     let tree = json!({
@@ -97,7 +97,7 @@ fn parts_can_have_names_of_their_own() {
         check(tree, bad).unwrap_err(),
         "`tree.children.0.children.0`: `children` is missing"
     );
-    // A type that is repeated wherever it is used.
+    // A type that is repeated at every use.
     let repeated =
         json!({ "allOf": [{ "$id": "a", "$anchor": "b" }, { "$id": "a", "$anchor": "b" }] });
     assert_eq!(check(repeated, json!(1)), Ok(()));
@@ -111,7 +111,7 @@ fn parts_can_have_names_of_their_own() {
     );
 }
 
-/// A list of anything becomes a list of numbers from outside.
+/// An outer schema turns a list of anything into a list of numbers.
 #[test]
 fn references_can_depend_on_where_one_comes_from() {
     let list = json!({
@@ -130,7 +130,7 @@ fn references_can_depend_on_where_one_comes_from() {
         check(numbers.clone(), json!(["a"])).unwrap_err(),
         "`0`: \"a\" is not a number"
     );
-    // What was found out on one way there is not taken for the other's.
+    // A verdict in one dynamic scope is not reused in the other.
     let either = json!({
         "anyOf": [{ "$ref": "https://example.com/numbers" }, { "$ref": "https://example.com/list" }],
         "$defs": { "numbers": numbers }
@@ -165,14 +165,14 @@ fn schemas_that_loop_decide_nothing() {
         assert!(unfit.is_undecided(), "{schema}");
         assert!(unfit.to_string().contains("without an end"), "{unfit}");
     }
-    // One that goes deeper into the value each time comes to an end.
+    // A recursion that goes deeper into the value each time is allowed.
     let tree = json!({ "properties": { "left": { "$ref": "#" }, "right": { "$ref": "#" } } });
     let mut value = json!({});
     for _ in 0..40 {
         value = json!({ "left": {}, "right": value });
     }
     assert_eq!(check(tree.clone(), value.clone()), Ok(()));
-    // And what is wrong deep down is found.
+    // A failure deep in the value is found.
     let mut wrong = json!({ "left": 7 });
     for _ in 0..60 {
         wrong = json!({ "right": wrong });
@@ -182,7 +182,7 @@ fn schemas_that_loop_decide_nothing() {
     } } });
     let problem = check(number, wrong).unwrap_err();
     assert!(problem.contains("…"), "{problem}");
-    // Unless it goes too deep.
+    // The recursion may not go too deep.
     for _ in 0..LEVELS {
         value = json!({ "right": value });
     }
@@ -236,7 +236,7 @@ fn what_is_no_schema_is_refused() {
         let found = check(schema.clone(), json!(1)).expect_err(problem);
         assert!(found.contains(problem), "{schema}: {found}");
     }
-    // A field may be called what a keyword is called, and an example may look like a schema.
+    // A property may have the name of a keyword, and an example may look like a schema.
     let named = json!({
         "properties": { "$ref": { "type": "string" }, "type": { "const": { "$id": "a" } } },
         "examples": [{ "$anchor": "x" }, { "$anchor": "x" }]
@@ -247,7 +247,7 @@ fn what_is_no_schema_is_refused() {
     );
 }
 
-/// They are read by people, and by models that try again.
+/// These messages are read by people, and by models that try again.
 #[test]
 fn problems_are_told_in_a_sentence() {
     for (schema, value, expected) in [

@@ -1,4 +1,4 @@
-//! Schemas and values at random, beside another implementation.
+//! Random schemas and values, compared with another implementation.
 
 use jsonschema::{Draft, PatternOptions};
 use proptest::prelude::*;
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::super::Schema;
 
-/// The patterns that schemas have.
+/// The patterns that occur in the schemas.
 pub(super) const PATTERNS: [&str; 4] = ["^a", "b$", "^.$", "."];
 
-/// Small values of few kinds, so that they often fit.
+/// Small values of few kinds, so that they often match.
 pub(super) fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!(null)),
@@ -41,7 +41,7 @@ fn object(members: Vec<(String, Value)>) -> Value {
     Value::Object(members.into_iter().collect())
 }
 
-/// One keyword, or several that belong together. It may refer to what is named in `known`.
+/// One keyword, or several that belong together. It may refer to the definitions in `known`.
 fn schemas(known: Vec<&'static str>) -> impl Strategy<Value = Value> {
     let kinds = [
         "null", "boolean", "integer", "number", "string", "array", "object",
@@ -138,7 +138,7 @@ fn schemas(known: Vec<&'static str>) -> impl Strategy<Value = Value> {
                 }
                 all
             }),
-            // Several at once, which is where they depend on each other.
+            // Several at once, because they depend on each other.
             prop::collection::vec(inner, 2..5).prop_map(|parts| {
                 let all = parts.into_iter().filter_map(|part| match part {
                     Value::Object(members) => Some(members),
@@ -150,7 +150,7 @@ fn schemas(known: Vec<&'static str>) -> impl Strategy<Value = Value> {
     })
 }
 
-/// A schema with two definitions, of which the second may refer to the first.
+/// A schema with two definitions. The second may refer to the first.
 pub(super) fn documents() -> impl Strategy<Value = Value> {
     let x = schemas(vec![]);
     let y = schemas(vec!["#/$defs/x"]);
@@ -171,7 +171,8 @@ pub(super) fn documents() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same cases each time, unless `BELAY_SEED` says otherwise. One that fails is made smaller so often.
+/// Runs the same cases each time, unless `BELAY_SEED` is set. `smaller` limits the steps that
+/// shrink a failing case.
 pub(super) fn runner(cases: u32, smaller: u32) -> TestRunner {
     let config = Config {
         cases,
@@ -187,7 +188,7 @@ pub(super) fn runner(cases: u32, smaller: u32) -> TestRunner {
     TestRunner::new_with_rng(config, random)
 }
 
-/// Holds many values against many schemas, ours changed by `change`.
+/// Checks many values against many schemas. `change` modifies our compiled schema.
 fn compare(cases: u32, change: fn(&mut Schema)) -> Result<(), String> {
     let mut runner = runner(cases, 500);
     let pairs = (documents(), prop::collection::vec(values(), 8));
@@ -218,7 +219,7 @@ fn compare(cases: u32, change: fn(&mut Schema)) -> Result<(), String> {
     }
 }
 
-/// Keywords with anything in them, references and identifiers among them.
+/// Keywords with arbitrary contents, including references and identifiers.
 fn anything() -> impl Strategy<Value = Value> {
     const KEYWORDS: &[&str] = &[
         "$anchor",
@@ -306,7 +307,7 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Whatever a schema looks like: it is refused, or holds values, and nothing falls over.
+/// Any schema is either refused, or can check values without a panic.
 #[test]
 fn anything_can_come_as_a_schema() {
     let mut runner = runner(5 * cases(), 500);
@@ -321,7 +322,7 @@ fn anything_can_come_as_a_schema() {
         Ok(())
     });
     result.unwrap_or_else(|problem| panic!("{problem}"));
-    // Else it would try nothing.
+    // Otherwise the test would not check anything.
     assert!(compiled.get() > cases(), "{} could be used", compiled.get());
 }
 
@@ -335,7 +336,7 @@ fn it_agrees_with_another_implementation() {
     compare(cases(), |_| {}).unwrap_or_else(|problem| panic!("{problem}"));
 }
 
-/// The bug: what was seen of a value is forgotten.
+/// The bug: evaluated members and items are not recorded.
 #[test]
 fn a_planted_bug_is_found() {
     let found = compare(100_000, |schema| schema.notes = false);

@@ -1,4 +1,4 @@
-//! The official suite of JSON Schema, where it is at hand.
+//! The official test suite of JSON Schema, if it is available.
 
 use std::path::Path;
 
@@ -20,8 +20,8 @@ const FOLDERS: [(&str, &str); 5] = [
     ),
 ];
 
-/// `BELAY_SCHEMA_SUITE` is the folder `tests` of `json-schema-org/JSON-Schema-Test-Suite`. Without it,
-/// there is nothing to do.
+/// `BELAY_SCHEMA_SUITE` is the folder `tests` of `json-schema-org/JSON-Schema-Test-Suite`. Without
+/// it the test does nothing.
 #[test]
 fn the_official_suite() {
     let Some(suite) = std::env::var_os("BELAY_SCHEMA_SUITE") else {

@@ -1,4 +1,4 @@
-//! Patterns that cannot be matched: what is known all the same, and what is not.
+//! Patterns that cannot be matched: which results are still known, and which are not.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ fn truth(schema: &Value, value: &Value) -> Truth {
     verdict.expect("it can be decided").fits
 }
 
-/// The schema with another pattern, wherever there was this one.
+/// The schema with every occurrence of `pattern` replaced.
 fn with_pattern(schema: &Value, pattern: &str, other: &str) -> Value {
     let replaced = |text: &String| match text == pattern {
         true => other.to_owned(),
@@ -36,7 +36,8 @@ fn with_pattern(schema: &Value, pattern: &str, other: &str) -> Value {
     }
 }
 
-/// What is so whatever the first of our patterns match, of the texts that there are.
+/// The result for every way in which the first `patterns` patterns could match `texts`; unknown if
+/// the ways differ.
 fn whatever_they_match(schema: &Value, value: &Value, patterns: usize, texts: &[&str]) -> Truth {
     let matching = |subset: usize| {
         let texts = texts.iter().enumerate();
@@ -50,7 +51,7 @@ fn whatever_they_match(schema: &Value, value: &Value, patterns: usize, texts: &[
     let found = (0..1 << (texts.len() * patterns)).map(|case| {
         let mut schema = schema.clone();
         for (number, pattern) in UNSUPPORTED[..patterns].iter().enumerate() {
-            // No two become the same, as names of members must not.
+            // Each replacement is different, because member names must be unique.
             let other = format!(
                 "{}{}",
                 matching(case >> (number * texts.len())),
@@ -65,7 +66,7 @@ fn whatever_they_match(schema: &Value, value: &Value, patterns: usize, texts: &[
         .expect("there is one case at least")
 }
 
-/// All lists of so many parts, of which each fits, does not fit, or nobody knows.
+/// All lists of this length whose subschemas match, do not match, or are unknown.
 fn lists(length: usize) -> Vec<Vec<Value>> {
     (0..length).fold(vec![vec![]], |lists, at| {
         let unknown = json!({ "pattern": UNSUPPORTED[at] });
@@ -78,19 +79,19 @@ fn lists(length: usize) -> Vec<Vec<Value>> {
     })
 }
 
-/// How often something was found: no, unknown, yes.
+/// How often each result was found: no, unknown, yes.
 #[derive(Default)]
 struct Found([u32; 3]);
 
 impl Found {
-    /// What is found is exactly what is so in all cases.
+    /// Checks that the result is exactly the one that holds in all cases.
     fn same(&mut self, schema: Value, value: &Value, patterns: usize, texts: &[&str]) {
         let expected = whatever_they_match(&schema, value, patterns, texts);
         assert_eq!(truth(&schema, value), expected, "{schema} {value}");
         self.0[expected as usize] += 1;
     }
 
-    /// Else the test tries too little.
+    /// Otherwise the test tries too little.
     fn each_was_found(&self) {
         assert!(self.0.iter().all(|count| *count > 20), "{:?}", self.0);
     }
@@ -116,7 +117,7 @@ fn truth_tables_of_lists() {
     found.each_was_found();
 }
 
-/// Each part has a text of its own, of which nobody knows whether it matches.
+/// Each subschema has its own text, and it is unknown whether the text matches.
 #[test]
 fn truth_tables_of_what_is_inside() {
     let mut found = Found::default();
@@ -203,7 +204,8 @@ fn truth_tables_of_members() {
             }
         }
         for others in &options {
-            // The first may have seen `x`, and then it is nobody else's.
+            // The first option may have evaluated `x`; then `unevaluatedProperties` does not apply
+            // to it.
             let by_value = json!({ "properties": { "x": { "pattern": UNSUPPORTED[0] } } });
             let any = json!({ "anyOf": [by_value, true], "unevaluatedProperties": others });
             found.same(any, &value, 1, &["a"]);
@@ -225,7 +227,7 @@ fn truth_tables_of_members() {
     found.each_was_found();
 }
 
-/// What is wrong in any case is told with all that it may be.
+/// A failure that is certain is described with all its possible reasons.
 #[test]
 fn problems_that_depend_on_a_pattern_are_told() {
     for (schema, value, expected) in [
@@ -259,14 +261,14 @@ fn problems_that_depend_on_a_pattern_are_told() {
     }
 }
 
-/// One and the same pattern, one that matches everything, and one that matches nothing.
+/// The pattern itself, one that matches everything, and one that matches nothing.
 const VARIANTS: [fn(&str) -> String; 3] = [
     |pattern| pattern.to_owned(),
     |pattern| format!("{pattern}|"),
     |pattern| format!("{pattern}[]"),
 ];
 
-/// The document with other patterns in it.
+/// The document with its patterns replaced.
 fn with_patterns(document: &Value, other: impl Fn(usize, &str) -> String) -> Value {
     let patterns = PATTERNS.iter().enumerate();
     patterns.fold(document.clone(), |document, (number, pattern)| {
@@ -274,9 +276,9 @@ fn with_patterns(document: &Value, other: impl Fn(usize, &str) -> String) -> Val
     })
 }
 
-/// Holds many values against many schemas with patterns in them that cannot be matched: `unsupported` says
-/// what takes their place. What is found to be so is so whatever they match, and what another schema
-/// refuses is refused by both together. How often each was found.
+/// Checks many values against many schemas whose patterns are made unsupported by `unsupported`. A
+/// known result must hold whatever the patterns match, and a schema beside it must still be able to
+/// refuse a value. Returns how often each result was found.
 fn compare(cases: u32, unsupported: fn(&str) -> String, smaller: u32) -> Result<Found, String> {
     let found = std::cell::RefCell::new(Found::default());
     let mixed = prop::array::uniform4(0..VARIANTS.len());
@@ -321,7 +323,7 @@ fn compare(cases: u32, unsupported: fn(&str) -> String, smaller: u32) -> Result<
     Ok(found.into_inner())
 }
 
-/// With an identifier, so that references in it lead to parts of it.
+/// Adds an identifier, so that references in the document stay within it.
 fn with_id(document: &Value, id: &str) -> Value {
     let mut document = document.clone();
     if let Value::Object(members) = &mut document {
@@ -338,7 +340,7 @@ fn what_is_found_is_so_whatever_patterns_match() {
         .each_was_found();
 }
 
-/// The bugs: what is unknown counts as a match, or as none.
+/// The bugs: an unknown match counts as a match, or as none.
 #[test]
 fn planted_bugs_are_found() {
     for variant in &VARIANTS[1..] {

@@ -1,4 +1,4 @@
-//! Bombs: what takes much work is counted, and comes to an end.
+//! Expensive schemas: their work is counted, and limited.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::super::number::weight;
 use super::super::*;
 use super::check;
 
-/// What it takes to find out that a value does not fit.
+/// The work of finding and describing the failure of a value.
 fn work(schema: &Value, value: &Value) -> u64 {
     let schema = Schema::compile(schema).unwrap();
     let mut check = Check::new(&schema, value);
@@ -35,11 +35,11 @@ fn what_anchors_mean_is_counted_as_work() {
     let value = json!(1);
     let mut check = Check::new(&schema, &value);
     assert_eq!(check.fits(0, &value, 0).unwrap().fits, Truth::Yes);
-    // Sixty meanings, each of sixty names.
+    // Sixty dynamic scopes, each with sixty names.
     assert!(check.work > 60 * 60, "{}", check.work);
 }
 
-/// A schema in which each of sixty levels doubles the ways to the next, and the last is `end`.
+/// A schema in which each of sixty levels doubles the paths to the next. The last one is `end`.
 fn doubled(end: Value) -> Map<String, Value> {
     let mut definitions = Map::new();
     for number in 0..60 {
@@ -51,7 +51,7 @@ fn doubled(end: Value) -> Map<String, Value> {
     definitions
 }
 
-/// Each level doubles the ways, and there are many levels.
+/// Each level doubles the paths, and there are many levels.
 #[test]
 fn exponential_work_is_not_done() {
     let definitions = doubled(json!({ "type": "string" }));
@@ -83,7 +83,7 @@ fn exponential_work_is_not_done() {
     }
 }
 
-/// The same where nobody knows which way counts, since a pattern cannot be matched: that ends nothing
+/// The same with an unsupported pattern, which makes the option unknown, so that no check ends
 /// early.
 #[test]
 fn what_is_unknown_is_not_found_out_twice() {
@@ -112,8 +112,8 @@ fn what_is_unknown_is_not_found_out_twice() {
     }
 }
 
-/// Resources with anchors, of which each leads to the next two: there are exponentially many ways, and each
-/// has a meaning of its own.
+/// Resources with dynamic anchors, each referring to the next two. There are exponentially many
+/// paths, each with its own dynamic scope.
 fn forks() -> Map<String, Value> {
     let mut forks = Map::new();
     for number in 0..60 {
@@ -143,7 +143,7 @@ fn meanings_of_anchors_are_bounded() {
     assert_eq!(found, Err(Undecided::Work));
 }
 
-/// Schemas and values that are much work: it multiplies. The values are larger with `scale`.
+/// Schemas and values whose work multiplies. The values grow with `scale`.
 fn bombs(scale: usize) -> Vec<(Value, Value)> {
     let many = |count: usize| (0..count).map(|number| number.to_string());
     let members: Map<String, Value> = many(scale * 10_000).map(|name| (name, json!(0))).collect();
@@ -184,12 +184,12 @@ fn bombs(scale: usize) -> Vec<(Value, Value)> {
             times(100, json!({ "items": { "multipleOf": 0.01 } })),
             json!(vec![1e308; scale * 10_000]),
         ),
-        // What nothing is said about is looked at as well.
+        // Members without a rule are looked at as well.
         (
             times(100, json!({ "properties": { "z": true } })),
             Value::Object(members),
         ),
-        // And what is seen is noted.
+        // Evaluated items are recorded.
         (
             times(100, json!({ "items": true, "unevaluatedItems": false })),
             json!(vec![0; scale * 10_000]),
@@ -207,7 +207,7 @@ fn bombs(scale: usize) -> Vec<(Value, Value)> {
             json!({ "items": { "dependentSchemas": { long: true } } }),
             pairs,
         ),
-        // Meanings of anchors can be many, for each part of a value.
+        // There can be many dynamic scopes for each part of a value.
         (
             json!({ "$defs": forks(), "items": { "$ref": "r0" } }),
             json!(vec![1; scale * 1000]),
@@ -215,8 +215,8 @@ fn bombs(scale: usize) -> Vec<(Value, Value)> {
     ]
 }
 
-/// What really is much work is refused when it has become too much: more than a fixed multiple of the size
-/// of the value. So is memory, which does not grow at all.
+/// Work beyond a fixed multiple of the size of the value is refused. Memory does not grow with the
+/// value at all.
 #[test]
 fn work_is_bounded_by_the_size_of_the_value() {
     for scale in [1, 2] {
@@ -232,7 +232,7 @@ fn work_is_bounded_by_the_size_of_the_value() {
     }
 }
 
-/// What is no more than looking at each part a few times is done, however large the value is.
+/// A check that only looks at each part a few times is allowed, however large the value is.
 #[test]
 fn large_values_are_not_much_work() {
     let anchors = (0..60).map(|name| {
@@ -279,7 +279,7 @@ fn large_values_are_not_much_work() {
     }
 }
 
-/// A value with more pairs than are remembered: what is done with is forgotten, and not missed.
+/// A value with more pairs than are remembered: verdicts are forgotten, and not needed again.
 #[test]
 fn verdicts_are_forgotten_when_there_are_many() {
     let schema = json!({ "items": { "$ref": "#/$defs/d0" }, "$defs": doubled(json!({ "type": "integer" })) });
@@ -289,7 +289,7 @@ fn verdicts_are_forgotten_when_there_are_many() {
     check.most_work = u64::MAX;
     assert_eq!(check.fits(0, &value, 0).unwrap().fits, Truth::Yes);
     assert!(check.remembered <= REMEMBERED, "{}", check.remembered);
-    // Sixty levels, three pairs each at most: none of them was found out twice.
+    // Sixty levels with at most three pairs each: no verdict was computed twice.
     assert!(check.work < 5000 * 60 * 3 * 8, "{}", check.work);
     let endless = Schema::compile(&json!({ "items": { "$ref": "#/$defs/a" }, "$defs": {
         "a": { "allOf": [{ "items": { "items": true } }, { "$ref": "#/$defs/a" }] }
