@@ -77,10 +77,10 @@ pub struct Config {
     pub identity: Identity,
     /// How messages travel.
     pub wire: Wire,
-    /// The protocol revisions this side speaks, in order of preference.
+    /// The protocol revisions this side supports, in order of preference.
     pub versions: Vec<ProtocolVersion>,
     /// The legacy revision in which an engine begins, without `initialize`. Servers only: a server
-    /// without sessions sees each POST by itself, and trusts the version header.
+    /// without sessions handles each POST separately, and trusts the version header.
     pub opened_in: Option<ProtocolVersion>,
     /// Result types of extensions that this side understands.
     pub result_types: Vec<String>,
@@ -137,8 +137,8 @@ impl Config {
     }
 }
 
-/// The timeouts of a call. There are defaults, so a call waits without limit only if `None` is set
-/// (**deadline-covers-all**).
+/// The timeouts of a call. `None` waits without limit and has to be set explicitly, since both have
+/// a default (**deadline-covers-all**).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Deadlines {
     /// How long a call may go without progress.

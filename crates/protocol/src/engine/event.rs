@@ -148,7 +148,7 @@ pub enum Event<C = ()> {
         /// Why it should stop.
         cause: StopCause,
     },
-    /// A handler should be dropped now: it had no grace, or its grace is over.
+    /// A handler should be dropped now: it has no grace, its grace is over, or the link is closing.
     Abort {
         /// The handler's request.
         request: RequestKey,

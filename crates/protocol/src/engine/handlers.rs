@@ -7,7 +7,7 @@
 //!                          │ plain: no grace                       ├───────────────────► gone
 //!                          ▼                                       │ grace is over
 //!                       Aborted ◄──────────────────────────────────┘
-//!                          │ gone: at once if it awaits, one day if it blocks (an over-run)
+//!                          │ gone: at once if it awaits, later if it blocks (an over-run)
 //!                          ▼
 //!                        gone
 //! ```

@@ -248,7 +248,7 @@ impl<C: Clone + Default, H: Default, X: Default> Engine<C, H, X> {
                     self.violated(now, call, error);
                 }
             }
-            // A stream that belongs to one call can only carry an answer to that call.
+            // On a stream that belongs to one call this can only be the answer to that call.
             (Kind::Response | Kind::Unknown, None) if self.written_call_on(exchange).is_some() => {
                 if let Some(call) = self.written_call_on(exchange) {
                     self.violated(now, call, error);
