@@ -1,12 +1,12 @@
 //! Converts `key=value` words of the command line to tool arguments, using the tool's schema.
 
-use belay::types::Tool;
+use belay::types::ToolDefinition;
 use serde_json::{Map, Value};
 
 use crate::output::escaped;
 
 /// Parses the typed words into arguments. The error is a message for the user.
-pub(crate) fn parse(tool: &Tool, typed: &[String]) -> Result<Map<String, Value>, String> {
+pub(crate) fn parse(tool: &ToolDefinition, typed: &[String]) -> Result<Map<String, Value>, String> {
     let mut arguments = Map::new();
     for word in typed {
         if word == "-" {
@@ -37,7 +37,7 @@ fn from_stdin() -> Result<Map<String, Value>, String> {
     serde_json::from_str(&text).map_err(|error| format!("stdin is not a JSON object: {error}"))
 }
 
-fn pair(tool: &Tool, word: &str) -> Result<(String, Value), String> {
+fn pair(tool: &ToolDefinition, word: &str) -> Result<(String, Value), String> {
     if let Some((key, json)) = word.split_once(":=")
         && !key.contains('=')
     {
@@ -74,7 +74,7 @@ fn pair(tool: &Tool, word: &str) -> Result<(String, Value), String> {
     Ok((key.to_owned(), value))
 }
 
-fn property<'a>(tool: &'a Tool, name: &str) -> Option<&'a Value> {
+fn property<'a>(tool: &'a ToolDefinition, name: &str) -> Option<&'a Value> {
     tool.input_schema.get("properties")?.get(name)
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct Argument<'a> {
 }
 
 /// The arguments of a tool: required ones first, each group in the schema's order.
-pub(crate) fn arguments(tool: &Tool) -> Vec<Argument<'_>> {
+pub(crate) fn arguments(tool: &ToolDefinition) -> Vec<Argument<'_>> {
     let schema = &tool.input_schema;
     let required = schema.get("required").and_then(Value::as_array);
     let required = required.into_iter().flatten().filter_map(Value::as_str);
@@ -130,7 +130,7 @@ pub(crate) fn arguments(tool: &Tool) -> Vec<Argument<'_>> {
 }
 
 /// `name(a: string, b?: integer)`, on one line.
-pub(crate) fn signature(tool: &Tool) -> String {
+pub(crate) fn signature(tool: &ToolDefinition) -> String {
     let arguments = arguments(tool).into_iter().map(|argument| {
         let mark = if argument.required { "" } else { "?" };
         let (name, kind) = (escaped(argument.name), escaped(argument.kind));
@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    fn tool() -> Tool {
+    fn tool() -> ToolDefinition {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -181,7 +181,7 @@ mod tests {
             },
             "required": ["text"]
         });
-        Tool::new("say", schema.as_object().unwrap().clone())
+        ToolDefinition::new("say", schema.as_object().unwrap().clone())
     }
 
     fn parsed(words: &[&str]) -> Result<Value, String> {

@@ -103,7 +103,7 @@ pub(crate) fn read(text: &str, schema: &Value, required: bool) -> Result<Value, 
         "array" => Some(text.split(',').map(str::trim).map(Value::from).collect()),
         _ => Some(text.into()),
     };
-    let value = value.ok_or_else(|| match kind {
+    let value = value.ok_or(match kind {
         "boolean" => "expected y or n",
         "integer" => "expected an integer",
         _ => "expected a number",

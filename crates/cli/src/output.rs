@@ -1,7 +1,6 @@
 //! Results to stdout, everything else to stderr.
 
 use std::borrow::Cow;
-use std::error::Error as _;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
@@ -162,11 +161,6 @@ pub(crate) fn fail_to(what: &str, error: &Error, as_json: bool) -> Code {
                     indented(&error.to_string())
                 )),
             }
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                tell(&format!("  because: {}", indented(&error.to_string())));
-                cause = error.source();
-            }
             if let Some(exited) = error.exited() {
                 tell_stderr(exited.stderr());
             }
@@ -224,12 +218,7 @@ fn tell_stderr(stderr: &str) {
 
 /// An error as JSON, for one line on stderr.
 fn failure(error: &Error) -> serde_json::Value {
-    let mut causes = Vec::new();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        causes.push(error.to_string());
-        cause = error.source();
-    }
+    let causes: Vec<String> = error.causes().map(ToString::to_string).collect();
     let cause = match causes.is_empty() {
         true => None,
         false => Some(causes.join(": ")),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use belay::client::ClientBuilder;
 use belay::client::Mode;
 use belay::limits::Deadlines;
-use belay::types::Tool;
+use belay::types::ToolDefinition;
 use belay::{Client, Error};
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
@@ -169,7 +169,7 @@ impl Target {
 
     /// The tools of a server, for completion: reports no errors, writes no trace, and starts or
     /// connects to known servers only.
-    pub(crate) async fn tools_if_known(&self, name: Option<&str>) -> Option<Vec<Tool>> {
+    pub(crate) async fn tools_if_known(&self, name: Option<&str>) -> Option<Vec<ToolDefinition>> {
         let place = self.place(name).ok()?;
         if !KnownServers::of_user()?.contains(&place.digest()?) {
             return None;
@@ -261,7 +261,7 @@ pub(crate) fn which_server() -> &'static str {
 
 impl Connected<'_> {
     /// All tools of the server. An error has already been reported.
-    pub(crate) async fn tools(&self) -> Result<Vec<Tool>, Code> {
+    pub(crate) async fn tools(&self) -> Result<Vec<ToolDefinition>, Code> {
         self.listed("tools", self.client.list_all_tools()).await
     }
 

@@ -152,8 +152,7 @@ impl Error {
         }
     }
 
-    /// The HTTP status that ended the call, if one did. The response is an
-    /// [`HttpAnswer`](crate::http::HttpAnswer) in the chain of sources.
+    /// The HTTP status that ended the call, if one did. See also [`http_answer`](Self::http_answer).
     #[cfg(all(feature = "http", feature = "client"))]
     pub fn http_status(&self) -> Option<u16> {
         match &*self.0 {
@@ -163,6 +162,38 @@ impl Error {
             },
             _ => None,
         }
+    }
+
+    /// The HTTP response that ended the call, if one did.
+    #[cfg(all(feature = "http", feature = "client"))]
+    pub fn http_answer(&self) -> Option<&crate::http::HttpAnswer> {
+        self.causes().find_map(|cause| cause.downcast_ref())
+    }
+
+    /// The causes of this error, outermost first, for downcasting. `Display` includes them all, so
+    /// `source()` does not repeat them.
+    ///
+    /// ```
+    /// # fn handle(error: belay::Error) {
+    /// let refused = error.causes().any(|cause| {
+    ///     let io = cause.downcast_ref::<std::io::Error>();
+    ///     io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused)
+    /// });
+    /// # }
+    /// ```
+    pub fn causes(&self) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+        let first: Option<&(dyn StdError + 'static)> = match &*self.0 {
+            Inner::Ended(Outcome::Lost { cause, .. }) => Some(cause),
+            #[cfg(feature = "client")]
+            Inner::Unanswered(_, Unanswered::Failed(_, error)) => Some(error),
+            Inner::BadResult(error) | Inner::BadParams(error) => Some(error),
+            Inner::Connect(_, source) => match source.as_deref() {
+                Some(source) => Some(source),
+                None => None,
+            },
+            _ => None,
+        };
+        std::iter::successors(first, |&cause| cause.source())
     }
 
     /// Whether the request was sent. `None` if the peer has answered.
@@ -237,9 +268,18 @@ impl From<Outcome> for Error {
     }
 }
 
-/// This level only; the cause is in `source()`.
+/// What happened, with all its causes: an exit status and the last words of a process, an HTTP status,
+/// a refused connection. So one line is enough to act on.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_first(f)?;
+        self.causes().try_for_each(|cause| write!(f, ": {cause}"))
+    }
+}
+
+impl Error {
+    /// What happened, without its causes.
+    fn fmt_first(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Inner::Ended(outcome) => match outcome {
                 Outcome::Answered(_) => f.write_str("the answer could not be used"),
@@ -268,10 +308,10 @@ impl fmt::Display for Error {
                 Outcome::Lost { sent, .. } => {
                     let sent = match sent {
                         Sent::Never => "never sent",
-                        Sent::Maybe => "perhaps received",
+                        Sent::Maybe => "sent, and may have been received",
                         Sent::Yes => "received",
                     };
-                    write!(f, "lost, {sent}")
+                    write!(f, "connection lost (the request was {sent})")
                 }
                 Outcome::Violated(violation) => {
                     write!(f, "the peer broke the protocol: {violation}")
@@ -298,32 +338,11 @@ impl fmt::Display for Error {
     }
 }
 
-impl StdError for Error {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        match &*self.0 {
-            Inner::Ended(Outcome::Lost { cause, .. }) => Some(cause),
-            Inner::Ended(_) => None,
-            #[cfg(feature = "client")]
-            Inner::Unanswered(_, Unanswered::Failed(_, error)) => Some(error),
-            #[cfg(feature = "client")]
-            Inner::Unanswered(..) | Inner::ListTooLong(..) => None,
-            Inner::BadResult(error) | Inner::BadParams(error) => Some(error),
-            Inner::Connect(_, source) => {
-                let source = source.as_deref()?;
-                Some(source)
-            }
-        }
-    }
-}
+/// `Display` includes all causes, so there is no `source()`: see [`Error::causes`].
+impl StdError for Error {}
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Error({self}")?;
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        f.write_str(")")
+        write!(f, "Error({self})")
     }
 }

@@ -21,7 +21,7 @@
 //!
 //! #[tokio::main]
 //! async fn main() -> std::io::Result<()> {
-//!     belay::serve_stdio(Orders).await.map(drop)   // or belay::http::serve("127.0.0.1:8000", Orders)
+//!     belay::serve_stdio(Orders).await   // or belay::http::serve("127.0.0.1:8000", Orders)
 //! }
 //! # }
 //! ```
@@ -183,7 +183,7 @@ pub use belay_macros::resource;
 ///
 /// #[tokio::main]
 /// async fn main() -> std::io::Result<()> {
-///     belay::serve_stdio(Orders).await.map(drop)
+///     belay::serve_stdio(Orders).await
 /// }
 /// ```
 ///

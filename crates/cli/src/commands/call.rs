@@ -1,7 +1,7 @@
 //! `belay call`
 
 use belay::outcome::Clock;
-use belay::types::{CallToolResult, ContentBlock, Tool};
+use belay::types::{CallToolResult, ContentBlock, ToolDefinition};
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ use crate::target::{Connected, Target, which_server};
 #[derive(Args)]
 #[command(
     override_usage = "belay call [OPTIONS] <SERVER> <TOOL> [ARGUMENT]...\n       belay call [OPTIONS] <TOOL> [ARGUMENT]... -- <COMMAND>...",
-    after_help = "Tool arguments:
+    after_help = "ToolDefinition arguments:
   key=value    a value, converted to the type in the tool's schema
   key:=json    a JSON value
   key=@file    a value read from a file
@@ -150,7 +150,7 @@ impl Call {
 }
 
 /// Reads the arguments on a thread, because reading a file or stdin may block forever.
-async fn parse(tool: &Tool, words: &[String]) -> Result<Map<String, Value>, String> {
+async fn parse(tool: &ToolDefinition, words: &[String]) -> Result<Map<String, Value>, String> {
     let (done, parsed) = oneshot::channel();
     let (tool, words) = (tool.clone(), words.to_vec());
     std::thread::spawn(move || {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use belay::types::Tool;
+use belay::types::ToolDefinition;
 use clap::{Args, CommandFactory, Parser, ValueEnum};
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::{PathCompleter, ValueCompleter};
@@ -124,7 +124,7 @@ pub(crate) fn call_words(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-fn tools_in_time(target: &Target, server: Option<&str>) -> Option<Vec<Tool>> {
+fn tools_in_time(target: &Target, server: Option<&str>) -> Option<Vec<ToolDefinition>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -167,7 +167,7 @@ fn is_plain(name: &str) -> bool {
 
 /// The help text beside a candidate: `text: string, optional count: integer`. Some shells interpret
 /// it, so characters that are special in a shell are replaced.
-fn help(tool: &Tool) -> String {
+fn help(tool: &ToolDefinition) -> String {
     let arguments = arguments(tool).into_iter().map(|argument| {
         let mark = if argument.required { "" } else { "optional " };
         format!("{mark}{}: {}", argument.name, argument.kind)

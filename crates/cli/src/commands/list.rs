@@ -1,6 +1,6 @@
 //! `belay list`
 
-use belay::types::Tool;
+use belay::types::ToolDefinition;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use serde_json::{Map, Value, json};
@@ -63,7 +63,7 @@ impl List {
         output::put(lines.collect::<Vec<_>>().join("\n")).await
     }
 
-    fn describe(&self, tool: &Tool, width: usize) -> String {
+    fn describe(&self, tool: &ToolDefinition, width: usize) -> String {
         let signature = signature(tool);
         let description = tool.description.as_deref().unwrap_or_default();
         if !self.schema {

@@ -1,6 +1,6 @@
 //! `belay prompt`
 
-use belay::types::{ContentBlock, GetPromptResult, Prompt as Description, Role};
+use belay::types::{ContentBlock, GetPromptResult, PromptDefinition, Role};
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use serde_json::json;
@@ -87,7 +87,7 @@ impl Prompt {
     }
 }
 
-fn signature(prompt: &Description) -> String {
+fn signature(prompt: &PromptDefinition) -> String {
     let arguments = prompt.arguments.iter().flatten();
     let arguments = arguments.map(|argument| {
         let name = output::escaped(&argument.name);
@@ -100,7 +100,7 @@ fn signature(prompt: &Description) -> String {
     format!("{}({arguments})", output::escaped(&prompt.name))
 }
 
-fn listed(prompts: &[Description]) -> String {
+fn listed(prompts: &[PromptDefinition]) -> String {
     let rows = prompts.iter().map(|prompt| {
         let description = prompt.description.as_deref().unwrap_or_default();
         (signature(prompt).into(), output::first_line(description))
@@ -109,7 +109,7 @@ fn listed(prompts: &[Description]) -> String {
 }
 
 /// Parses `key=value` words into prompt arguments, which are all strings.
-fn filled_in(prompt: &Description, words: &[String]) -> Result<Vec<(String, String)>, String> {
+fn filled_in(prompt: &PromptDefinition, words: &[String]) -> Result<Vec<(String, String)>, String> {
     let known = || prompt.arguments.iter().flatten();
     let mut filled: Vec<(String, String)> = Vec::new();
     for word in words {

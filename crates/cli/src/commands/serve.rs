@@ -51,7 +51,7 @@ impl Serve {
     pub(crate) async fn run(self) -> Code {
         warnings::show();
         let served = match &self.http {
-            None => belay::serve_stdio(demo_server::server()).await.map(drop),
+            None => belay::serve_stdio(demo_server::server()).await,
             Some(address) => self.serve_http(address).await,
         };
         match served {

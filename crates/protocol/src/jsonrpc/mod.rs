@@ -35,7 +35,7 @@ pub use fault::{DecodeError, DecodeFault, Kind};
 pub use id::RequestId;
 pub use message::{Message, Notification, Request, Response, Text};
 pub use params::Params;
-pub use raw::{InvalidJson, RawJson};
+pub use raw::{InvalidJson, NotAnObject, RawJson};
 pub use scan::MAX_DEPTH;
 pub(crate) use skim::Skim;
 

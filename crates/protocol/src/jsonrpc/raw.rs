@@ -166,15 +166,13 @@ impl RawJson {
     /// use belay_protocol::jsonrpc::RawJson;
     ///
     /// let json = RawJson::parse(r#"{"a":1}"#).unwrap();
-    /// let more = json.with_member("b", &RawJson::empty_object());
+    /// let more = json.with_member("b", &RawJson::empty_object()).unwrap();
     /// assert_eq!(more.as_str(), r#"{"a":1,"b":{}}"#);
     /// ```
-    ///
-    /// # Panics
-    ///
-    /// If this is not an object.
-    pub fn with_member(&self, key: &str, value: &Self) -> Self {
-        assert!(self.is_object(), "only an object has members");
+    pub fn with_member(&self, key: &str, value: &Self) -> Result<Self, NotAnObject> {
+        if !self.is_object() {
+            return Err(NotAnObject);
+        }
         let inside = self.0[1..self.0.len() - 1].trim_ascii_end();
         let mut text = Vec::with_capacity(self.0.len() + key.len() + value.0.len() + 4);
         text.push(b'{');
@@ -186,7 +184,7 @@ impl RawJson {
         text.push(b':');
         text.extend_from_slice(&value.0);
         text.push(b'}');
-        Self(text.into())
+        Ok(Self(text.into()))
     }
 
     /// A copy in memory of its own, which does not keep a larger frame alive.
@@ -277,3 +275,8 @@ impl<'de> serde::Deserialize<'de> for RawJson {
         Self::parse(String::from(Box::<str>::from(raw))).map_err(serde::de::Error::custom)
     }
 }
+
+/// The JSON value is not an object, so it has no members.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the JSON value is not an object")]
+pub struct NotAnObject;

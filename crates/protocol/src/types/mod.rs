@@ -5,13 +5,13 @@
 //! field.
 //!
 //! ```
-//! use belay_protocol::types::Tool;
+//! use belay_protocol::types::ToolDefinition;
 //!
 //! let json = r#"{"name":"echo","inputSchema":{"type":"object"},"x-vendor":true}"#;
-//! let tool: Tool = serde_json::from_str(json).unwrap();
+//! let tool: ToolDefinition = serde_json::from_str(json).unwrap();
 //! assert_eq!(serde_json::to_string(&tool).unwrap(), json);
 //!
-//! let wrong = serde_json::from_str::<Tool>(r#"{"name":7}"#).unwrap_err();
+//! let wrong = serde_json::from_str::<ToolDefinition>(r#"{"name":7}"#).unwrap_err();
 //! assert!(wrong.to_string().starts_with("`name`: invalid type: integer `7`"));
 //! ```
 
@@ -73,13 +73,14 @@ pub use named::Named;
 pub use page::{CacheScope, Millis, PaginatedParams};
 pub use progress::{Amount, ProgressParams, ProgressToken};
 pub use prompts::{
-    GetPrompt, GetPromptParams, GetPromptResult, ListPrompts, ListPromptsResult, Prompt,
-    PromptArgument, PromptListChangedParams, PromptMessage,
+    GetPrompt, GetPromptParams, GetPromptResult, ListPrompts, ListPromptsResult, PromptArgument,
+    PromptDefinition, PromptListChangedParams, PromptMessage,
 };
 pub use resources::{
     ListResourceTemplates, ListResourceTemplatesResult, ListResources, ListResourcesResult,
-    ReadResource, ReadResourceParams, ReadResourceResult, Resource, ResourceListChangedParams,
-    ResourceNotFoundData, ResourceTemplate, ResourceUpdatedParams,
+    ReadResource, ReadResourceParams, ReadResourceResult, ResourceDefinition,
+    ResourceListChangedParams, ResourceNotFoundData, ResourceTemplateDefinition,
+    ResourceUpdatedParams,
 };
 pub use result::{EmptyResult, ResultType};
 pub use roots::{ListRoots, ListRootsParams, ListRootsResult, Root};
@@ -89,8 +90,8 @@ pub use sampling::{
     ToolChoiceMode, ToolResultContent, ToolUseContent,
 };
 pub use tools::{
-    CallTool, CallToolParams, CallToolResult, ListTools, ListToolsResult, Tool, ToolAnnotations,
-    ToolExecution, ToolListChangedParams,
+    CallTool, CallToolParams, CallToolResult, ListTools, ListToolsResult, ToolAnnotations,
+    ToolDefinition, ToolExecution, ToolListChangedParams,
 };
 pub use version::{Era, ProtocolVersion, UnknownVersion};
 

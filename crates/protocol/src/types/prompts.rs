@@ -11,13 +11,13 @@ record! {
     /// A template of messages for a model, which the user chooses and fills in.
     ///
     /// ```
-    /// use belay_protocol::types::{Prompt, PromptArgument};
-    /// let mut review = Prompt::new("review");
+    /// use belay_protocol::types::{PromptDefinition, PromptArgument};
+    /// let mut review = PromptDefinition::new("review");
     /// review.arguments = Some(vec![PromptArgument::new("code")]);
     /// let json = serde_json::to_string(&review).unwrap();
     /// assert_eq!(json, r#"{"name":"review","arguments":[{"name":"code"}]}"#);
     /// ```
-    pub struct Prompt {
+    pub struct PromptDefinition {
         required {
             /// The programmatic name.
             name: String = "name",
@@ -58,7 +58,7 @@ record! {
     pub struct ListPromptsResult {
         required {
             /// The prompts.
-            prompts: Vec<Prompt> = "prompts",
+            prompts: Vec<PromptDefinition> = "prompts",
         }
         optional {
             /// What kind of result it is; absent on the legacy wire.

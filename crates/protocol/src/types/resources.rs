@@ -9,12 +9,12 @@ record! {
     /// Data that a client can read.
     ///
     /// ```
-    /// use belay_protocol::types::Resource;
-    /// let readme = Resource::new("file:///README.md", "readme");
+    /// use belay_protocol::types::ResourceDefinition;
+    /// let readme = ResourceDefinition::new("file:///README.md", "readme");
     /// let json = serde_json::to_string(&readme).unwrap();
     /// assert_eq!(json, r#"{"uri":"file:///README.md","name":"readme"}"#);
     /// ```
-    pub struct Resource {
+    pub struct ResourceDefinition {
         required {
             /// The URI.
             uri: String = "uri",
@@ -40,7 +40,7 @@ record! {
 
 record! {
     /// A family of resources whose URIs match one template.
-    pub struct ResourceTemplate {
+    pub struct ResourceTemplateDefinition {
         required {
             /// The URI template, after RFC 6570: `file:///{path}`.
             uri_template: String = "uriTemplate",
@@ -67,7 +67,7 @@ record! {
     pub struct ListResourcesResult {
         required {
             /// The resources.
-            resources: Vec<Resource> = "resources",
+            resources: Vec<ResourceDefinition> = "resources",
         }
         optional {
             /// What kind of result it is; absent on the legacy wire.
@@ -87,7 +87,7 @@ record! {
     pub struct ListResourceTemplatesResult {
         required {
             /// The resource templates.
-            resource_templates: Vec<ResourceTemplate> = "resourceTemplates",
+            resource_templates: Vec<ResourceTemplateDefinition> = "resourceTemplates",
         }
         optional {
             /// What kind of result it is; absent on the legacy wire.

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{AudioContent, ContentBlock, Extra, ImageContent, Request, Role, TextContent, Tool};
+use super::{
+    AudioContent, ContentBlock, Extra, ImageContent, Request, Role, TextContent, ToolDefinition,
+};
 
 record! {
     /// The parameters of `sampling/createMessage`.
@@ -35,7 +37,7 @@ record! {
             metadata: Extra = "metadata",
             /// The tools that the model may use. Only for clients with the `sampling.tools`
             /// capability.
-            tools: Vec<Tool> = "tools",
+            tools: Vec<ToolDefinition> = "tools",
             /// Whether the model must use tools.
             tool_choice: ToolChoice = "toolChoice",
         }

@@ -1,5 +1,6 @@
 //! `tools/list` and `tools/call`.
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{
@@ -11,12 +12,12 @@ record! {
     /// A function that a server offers to clients and their models.
     ///
     /// ```
-    /// use belay_protocol::types::Tool;
+    /// use belay_protocol::types::ToolDefinition;
     /// let schema = serde_json::json!({ "type": "object", "properties": { "text": {} } });
-    /// let tool = Tool::new("echo", schema.as_object().unwrap().clone());
+    /// let tool = ToolDefinition::new("echo", schema.as_object().unwrap().clone());
     /// assert_eq!(tool.name, "echo");
     /// ```
-    pub struct Tool {
+    pub struct ToolDefinition {
         required {
             /// The programmatic name.
             name: String = "name",
@@ -54,7 +55,7 @@ record! {
     /// Hints about the behaviour of a tool. They are not guaranteed: a server may be wrong, or lie.
     pub struct ToolAnnotations {
         optional {
-            /// The display name. `Tool::title` takes precedence.
+            /// The display name. `ToolDefinition::title` takes precedence.
             title: String = "title",
             /// The tool changes nothing. The default is false.
             read_only_hint: bool = "readOnlyHint",
@@ -74,7 +75,7 @@ record! {
     pub struct ListToolsResult {
         required {
             /// The tools.
-            tools: Vec<Tool> = "tools",
+            tools: Vec<ToolDefinition> = "tools",
         }
         optional {
             /// What kind of result it is; absent on the legacy wire.
@@ -141,6 +142,34 @@ impl CallToolResult {
             content: vec![ContentBlock::text(text)],
             ..Self::new()
         }
+    }
+
+    /// The text of the result: of its first block of text, if there is one.
+    ///
+    /// ```
+    /// # use belay_protocol::types::CallToolResult;
+    /// assert_eq!(CallToolResult::text("done").as_text(), Some("done"));
+    /// ```
+    pub fn as_text(&self) -> Option<&str> {
+        self.content.iter().find_map(ContentBlock::as_text)
+    }
+
+    /// The structured content, decoded. `None` if the tool gave none.
+    ///
+    /// ```
+    /// # use belay_protocol::types::CallToolResult;
+    /// #[derive(serde::Deserialize)]
+    /// struct Weather { celsius: f64 }
+    ///
+    /// let result: CallToolResult =
+    ///     serde_json::from_str(r#"{"content":[],"structuredContent":{"celsius":21.5}}"#)?;
+    /// let weather: Option<Weather> = result.structured()?;
+    /// assert_eq!(weather.unwrap().celsius, 21.5);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn structured<T: DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
+        let content = self.structured_content.as_ref();
+        content.map(T::deserialize).transpose()
     }
 
     /// A failure with a single text.

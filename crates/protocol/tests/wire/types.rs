@@ -78,7 +78,7 @@ fn everything_survives_a_round_trip() {
     survives::<ProgressParams>(json!({ "progressToken": 7, "progress": 3, "total": 10 }));
     survives::<LoggingMessageParams>(json!({ "level": "emergency", "data": [1], "logger": "l" }));
     survives::<EmptyResult>(json!({ "resultType": "task" }));
-    survives::<Tool>(json!({
+    survives::<ToolDefinition>(json!({
         "name": "t", "inputSchema": { "type": "object", "$defs": { "a": true } }, "title": "T",
         "description": "d", "outputSchema": { "anyOf": [] },
         "annotations": {
@@ -135,13 +135,13 @@ fn everything_that_is_read_and_told_survives_a_round_trip() {
         "uri": "file:///a", "name": "a", "title": "A", "description": "d", "mimeType": "text/plain",
         "annotations": annotations, "size": 3, "icons": icons
     });
-    survives::<Resource>(resource.clone());
+    survives::<ResourceDefinition>(resource.clone());
     survives::<ListResourcesResult>(page("resources", json!([resource])));
     let template = json!({
         "uriTemplate": "file:///{path}", "name": "a", "title": "A", "description": "d",
         "mimeType": "text/plain", "annotations": annotations, "icons": icons
     });
-    survives::<ResourceTemplate>(template.clone());
+    survives::<ResourceTemplateDefinition>(template.clone());
     survives::<ListResourceTemplatesResult>(page("resourceTemplates", json!([template])));
     survives::<ReadResourceParams>(json!({
         "uri": "file:///a", "inputResponses": { "k": { "action": "accept" } }, "requestState": "s"
@@ -159,7 +159,7 @@ fn everything_that_is_read_and_told_survives_a_round_trip() {
         "name": "p", "title": "P", "description": "d", "icons": icons,
         "arguments": [{ "name": "a", "title": "A", "description": "d", "required": true }]
     });
-    survives::<Prompt>(prompt.clone());
+    survives::<PromptDefinition>(prompt.clone());
     survives::<ListPromptsResult>(page("prompts", json!([prompt])));
     survives::<GetPromptParams>(json!({
         "name": "p", "arguments": { "a": "b" }, "inputResponses": {}, "requestState": ""
@@ -366,19 +366,21 @@ fn meta_of_any_peer_is_refused_or_readable() {
 fn wrong_types_are_told_with_the_name_of_their_field() {
     let starts = |error: String, with: &str| assert!(error.starts_with(with), "{error}");
     starts(
-        error_of::<Tool>(r#"{"inputSchema":{}}"#),
+        error_of::<ToolDefinition>(r#"{"inputSchema":{}}"#),
         "missing field `name`",
     );
     starts(
-        error_of::<Tool>(r#"{"name":7,"inputSchema":{}}"#),
+        error_of::<ToolDefinition>(r#"{"name":7,"inputSchema":{}}"#),
         "`name`: invalid type: integer `7`, expected a string",
     );
     starts(
-        error_of::<Tool>(r#"{"name":"t","inputSchema":[]}"#),
+        error_of::<ToolDefinition>(r#"{"name":"t","inputSchema":[]}"#),
         "`inputSchema`: invalid type",
     );
     starts(
-        error_of::<Tool>(r#"{"name":"t","inputSchema":{},"annotations":{"readOnlyHint":"yes"}}"#),
+        error_of::<ToolDefinition>(
+            r#"{"name":"t","inputSchema":{},"annotations":{"readOnlyHint":"yes"}}"#,
+        ),
         "`annotations`: `readOnlyHint`: invalid type: string \"yes\", expected a boolean",
     );
     starts(
@@ -416,33 +418,33 @@ fn wrong_types_are_told_with_the_name_of_their_field() {
         "`clientInfo`: missing field `version`",
     );
     starts(
-        error_of::<Tool>(r#"{"name":"t","inputSchema":{},"_meta":[]}"#),
+        error_of::<ToolDefinition>(r#"{"name":"t","inputSchema":{},"_meta":[]}"#),
         "`_meta`: invalid type",
     );
     starts(
-        error_of::<Tool>("7"),
+        error_of::<ToolDefinition>("7"),
         "invalid type: integer `7`, expected an object",
     );
 }
 
 #[test]
 fn errors_still_say_where() {
-    let error = error_of::<Tool>("{\n  \"name\": 7 }");
+    let error = error_of::<ToolDefinition>("{\n  \"name\": 7 }");
     assert!(error.ends_with("at line 2 column 11"), "{error}");
 }
 
 #[test]
 fn a_field_that_stands_twice_is_refused() {
     assert!(
-        error_of::<Tool>(r#"{"name":"a","name":"b","inputSchema":{}}"#)
+        error_of::<ToolDefinition>(r#"{"name":"a","name":"b","inputSchema":{}}"#)
             .contains("duplicate field `name`")
     );
     assert!(
-        error_of::<Tool>(r#"{"name":"a","x":1,"x":2,"inputSchema":{}}"#)
+        error_of::<ToolDefinition>(r#"{"name":"a","x":1,"x":2,"inputSchema":{}}"#)
             .contains("duplicate field `x`")
     );
     assert!(
-        error_of::<Tool>(r#"{"name":"a","inputSchema":{},"_meta":{"k":1,"k":2}}"#)
+        error_of::<ToolDefinition>(r#"{"name":"a","inputSchema":{},"_meta":{"k":1,"k":2}}"#)
             .contains("duplicate field `k`")
     );
     assert!(
@@ -453,7 +455,7 @@ fn a_field_that_stands_twice_is_refused() {
 
 #[test]
 fn null_is_forgiven_where_something_may_be_missing() {
-    let tool: Tool =
+    let tool: ToolDefinition =
         serde_json::from_str(r#"{"name":"t","inputSchema":{},"title":null,"_meta":null}"#).unwrap();
     assert_eq!((tool.title, tool.meta), (None, None));
 }
@@ -609,13 +611,13 @@ fn survives_as(kind: &str) -> Option<fn(Value)> {
         "PaginatedRequestParams" => survives::<PaginatedParams>,
         "ProgressNotificationParams" => survives::<ProgressParams>,
         "ReadResourceResult" => survives::<ReadResourceResult>,
-        "Resource" => survives::<Resource>,
+        "Resource" => survives::<ResourceDefinition>,
         "ResourceUpdatedNotificationParams" => survives::<ResourceUpdatedParams>,
         "Root" => survives::<Root>,
         "SamplingMessage" => survives::<SamplingMessage>,
         "ServerCapabilities" => survives::<ServerCapabilities>,
         "SubscriptionsListenResult" => survives::<ListenResult>,
-        "Tool" => survives::<Tool>,
+        "Tool" => survives::<ToolDefinition>,
         _ => return None,
     })
 }

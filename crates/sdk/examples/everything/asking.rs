@@ -171,8 +171,10 @@ fn all_fields() -> FormSchema {
 
 /// A model that may use a tool of the handler's own.
 async fn plan(cx: &Context, text: String) -> Result<String, ToolError> {
-    let clock =
-        belay::types::Tool::new("clock", Map::from_iter([("type".into(), "object".into())]));
+    let clock = belay::types::ToolDefinition::new(
+        "clock",
+        Map::from_iter([("type".into(), "object".into())]),
+    );
     let mut said = vec![SamplingMessage::user(text)];
     loop {
         let ask = CreateMessageParams::new(said.clone(), 100_u64).tools([clock.clone()]);

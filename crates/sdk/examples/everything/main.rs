@@ -20,7 +20,7 @@ use serde_json::json;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    belay::serve_stdio(server()).await.map(drop)
+    belay::serve_stdio(server()).await
 }
 
 /// All of it.

@@ -148,7 +148,8 @@ impl Trip {
             let Some(cursor) = cursor.filter(|cursor| cursor.as_text().is_some()) else {
                 break;
             };
-            list.params = RawJson::empty_object().with_member("cursor", &cursor);
+            let params = RawJson::empty_object().with_member("cursor", &cursor);
+            list.params = params.expect("it is an object");
         }
         Ok(())
     }

@@ -246,6 +246,28 @@ impl ClientBuilder {
         self.open(ends).await
     }
 
+    /// Connects to a server in this process, over memory: see [`Client::in_process`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the server's connection.
+    #[cfg(feature = "server")]
+    pub async fn in_process(self, server: impl Into<crate::Server>) -> Result<Client, Error> {
+        let ((server_in, server_out), (reader, writer)) = crate::transport::memory();
+        let serving = server.into().serve(server_in, server_out);
+        let ends = Ends {
+            reader,
+            writer,
+            exit: None,
+            hung_up: None,
+            // Handlers that are still running stop with the connection.
+            keep: Some(Box::new(serving)),
+            process: None,
+            tap: None,
+        };
+        self.open(ends).await
+    }
+
     #[cfg(all(feature = "stdio", unix))]
     pub(crate) fn is_auto(&self) -> bool {
         self.mode == Mode::Auto

@@ -11,9 +11,9 @@ use belay_protocol::types::{
     CompletionContext, EmptyResult, GetPrompt, GetPromptParams, GetPromptResult, Implementation,
     ListPrompts, ListPromptsResult, ListResourceTemplates, ListResourceTemplatesResult,
     ListResources, ListResourcesResult, ListTools, ListToolsResult, LoggingLevel,
-    Notification as _, PaginatedParams, Prompt, ReadResource, ReadResourceParams,
-    ReadResourceResult, Reference, Request as _, Resource, ResourceTemplate, ServerCapabilities,
-    Tool, meta_key,
+    Notification as _, PaginatedParams, PromptDefinition, ReadResource, ReadResourceParams,
+    ReadResourceResult, Reference, Request as _, ResourceDefinition, ResourceTemplateDefinition,
+    ServerCapabilities, ToolDefinition, meta_key,
 };
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ impl Client {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the request for the current page.
-    pub async fn list_all_tools(&self) -> Result<Vec<Tool>, Error> {
+    pub async fn list_all_tools(&self) -> Result<Vec<ToolDefinition>, Error> {
         self.pages::<ListTools>().all().await
     }
 
@@ -57,7 +57,7 @@ impl Client {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the request for the current page.
-    pub async fn list_all_resources(&self) -> Result<Vec<Resource>, Error> {
+    pub async fn list_all_resources(&self) -> Result<Vec<ResourceDefinition>, Error> {
         self.pages::<ListResources>().all().await
     }
 
@@ -71,7 +71,9 @@ impl Client {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the request for the current page.
-    pub async fn list_all_resource_templates(&self) -> Result<Vec<ResourceTemplate>, Error> {
+    pub async fn list_all_resource_templates(
+        &self,
+    ) -> Result<Vec<ResourceTemplateDefinition>, Error> {
         self.pages::<ListResourceTemplates>().all().await
     }
 
@@ -90,7 +92,7 @@ impl Client {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the request for the current page.
-    pub async fn list_all_prompts(&self) -> Result<Vec<Prompt>, Error> {
+    pub async fn list_all_prompts(&self) -> Result<Vec<PromptDefinition>, Error> {
         self.pages::<ListPrompts>().all().await
     }
 

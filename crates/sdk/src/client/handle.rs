@@ -163,6 +163,45 @@ impl Client {
         ClientBuilder::default().connect(reader, writer).await
     }
 
+    /// Connects to a server in this process, over memory: for tests of a server, and for servers that
+    /// live in their host. The whole protocol is spoken; only the wire is missing.
+    ///
+    /// ```
+    /// # #[cfg(all(feature = "macros", feature = "server"))] mod example {
+    /// struct Orders;
+    ///
+    /// #[belay::server]
+    /// impl Orders {
+    ///     /// Ships an order.
+    ///     #[tool]
+    ///     async fn ship(&self, order: u64) -> String {
+    ///         format!("order {order} is on its way")
+    ///     }
+    /// }
+    ///
+    /// # pub
+    /// #[tokio::main]
+    /// async fn main() -> Result<(), belay::Error> {
+    ///     let client = belay::Client::in_process(Orders).await?;
+    ///     let shipped = client.call_tool("ship", serde_json::json!({ "order": 7 })).await?;
+    ///     assert_eq!(shipped.as_text(), Some("order 7 is on its way"));
+    ///     Ok(())
+    /// }
+    /// # }
+    /// # #[cfg(all(feature = "macros", feature = "server"))]
+    /// # fn main() -> Result<(), belay::Error> { example::main() }
+    /// # #[cfg(not(all(feature = "macros", feature = "server")))]
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the server's connection.
+    #[cfg(feature = "server")]
+    pub async fn in_process(server: impl Into<crate::Server>) -> Result<Self, Error> {
+        ClientBuilder::default().in_process(server).await
+    }
+
     /// Makes a typed request. The methods of [`Client`] cover the common ones.
     pub fn request<R: Typed>(&self, params: &R::Params) -> Call<R::Result> {
         Call::new::<R>(self.route(R::METHOD), params, None)

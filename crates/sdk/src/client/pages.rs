@@ -4,8 +4,9 @@ use std::marker::PhantomData;
 
 use belay_protocol::types::{
     ListPrompts, ListPromptsResult, ListResourceTemplates, ListResourceTemplatesResult,
-    ListResources, ListResourcesResult, ListTools, ListToolsResult, PaginatedParams, Prompt,
-    Request as Typed, Resource, ResourceTemplate, Tool, error_code,
+    ListResources, ListResourcesResult, ListTools, ListToolsResult, PaginatedParams,
+    PromptDefinition, Request as Typed, ResourceDefinition, ResourceTemplateDefinition,
+    ToolDefinition, error_code,
 };
 
 use futures_core::Stream;
@@ -30,33 +31,35 @@ pub trait PaginatedRequest: Typed<Params = PaginatedParams> {
 }
 
 impl PaginatedRequest for ListTools {
-    type Item = Tool;
+    type Item = ToolDefinition;
 
-    fn page(result: ListToolsResult) -> (Vec<Tool>, Option<String>) {
+    fn page(result: ListToolsResult) -> (Vec<ToolDefinition>, Option<String>) {
         (result.tools, result.next_cursor)
     }
 }
 
 impl PaginatedRequest for ListResources {
-    type Item = Resource;
+    type Item = ResourceDefinition;
 
-    fn page(result: ListResourcesResult) -> (Vec<Resource>, Option<String>) {
+    fn page(result: ListResourcesResult) -> (Vec<ResourceDefinition>, Option<String>) {
         (result.resources, result.next_cursor)
     }
 }
 
 impl PaginatedRequest for ListResourceTemplates {
-    type Item = ResourceTemplate;
+    type Item = ResourceTemplateDefinition;
 
-    fn page(result: ListResourceTemplatesResult) -> (Vec<ResourceTemplate>, Option<String>) {
+    fn page(
+        result: ListResourceTemplatesResult,
+    ) -> (Vec<ResourceTemplateDefinition>, Option<String>) {
         (result.resource_templates, result.next_cursor)
     }
 }
 
 impl PaginatedRequest for ListPrompts {
-    type Item = Prompt;
+    type Item = PromptDefinition;
 
-    fn page(result: ListPromptsResult) -> (Vec<Prompt>, Option<String>) {
+    fn page(result: ListPromptsResult) -> (Vec<PromptDefinition>, Option<String>) {
         (result.prompts, result.next_cursor)
     }
 }

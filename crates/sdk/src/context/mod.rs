@@ -1,16 +1,10 @@
 //! `Context`: what a handler gets besides its arguments.
 
+mod extensions;
 #[cfg(feature = "server")]
-mod asked;
-#[cfg(feature = "server")]
-mod asking;
-#[cfg(feature = "server")]
-mod input_error;
-#[cfg(feature = "server")]
-mod questions;
+mod input;
 mod telling;
 
-use std::any::{Any, TypeId};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, OnceLock};
@@ -28,15 +22,13 @@ use crate::call::Route;
 use crate::driver::{Handling, Link};
 #[cfg(feature = "server")]
 use crate::server::{LegacySession, Rounds, Service};
-use crate::sync::{Mutex, MutexGuard};
 use crate::{Call, Principal};
 
+pub use extensions::Extensions;
 #[cfg(feature = "server")]
-pub use asked::InputFuture;
+pub use input::{InputError, InputFuture};
 #[cfg(feature = "server")]
-pub(crate) use asked::{Read, agreed, filled_in};
-#[cfg(feature = "server")]
-pub use input_error::InputError;
+pub(crate) use input::{Read, agreed, filled_in};
 
 /// A request that is being handled: its caller, its cancellation, and messages to the caller.
 ///
@@ -55,7 +47,7 @@ struct Inner {
     children: OnceLock<CancellationToken>,
     /// The handler has ended, so that tasks spawned from now on are cancelled at once.
     over: AtomicBool,
-    extensions: Mutex<Vec<(TypeId, Arc<dyn Any + Send + Sync>)>>,
+    extensions: Extensions,
     deadline: OnceLock<Instant>,
     /// The server that handles the request; empty in a client.
     #[cfg(feature = "server")]
@@ -236,27 +228,9 @@ impl Context {
         meta.and_then(|meta| meta.decode().ok()).unwrap_or_default()
     }
 
-    /// Stores a value for later layers and the handler, by its type. It replaces an earlier one.
-    pub fn insert<T: Send + Sync + 'static>(&self, value: T) {
-        let (key, value) = (TypeId::of::<T>(), Arc::new(value));
-        let mut extensions = self.extensions();
-        let known = extensions.iter().position(|(known, _)| *known == key);
-        let before = known.map(|at| extensions.swap_remove(at));
-        extensions.push((key, value));
-        drop(extensions);
-        // Dropped outside of the lock, because the destructor is user code.
-        drop(before);
-    }
-
-    /// A stored value, by its type.
-    pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        let extensions = self.extensions();
-        let known = extensions.iter().find(|(key, _)| *key == TypeId::of::<T>());
-        known?.1.clone().downcast().ok()
-    }
-
-    fn extensions(&self) -> MutexGuard<'_, Vec<(TypeId, Arc<dyn Any + Send + Sync>)>> {
-        self.inner.extensions.lock()
+    /// Values that layers keep with this request, by type: a user, a span, a budget.
+    pub fn extensions(&self) -> &Extensions {
+        &self.inner.extensions
     }
 
     pub(crate) fn set_deadline(&self, after: Duration, answer: RawJson) {
@@ -354,7 +328,7 @@ impl Inner {
             link,
             incoming,
             handling: Handling::default(),
-            extensions: Mutex::default(),
+            extensions: Extensions::default(),
             deadline: OnceLock::new(),
             #[cfg(feature = "server")]
             service: OnceLock::new(),

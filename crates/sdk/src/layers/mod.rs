@@ -24,6 +24,7 @@ pub use retry::Retry;
 pub use trace::Trace;
 
 pub use crate::call::{CallRequest, ClientLayer, NextCall};
+pub use crate::context::Extensions;
 pub use crate::driver::LayerFuture;
 #[cfg(feature = "server")]
 pub use crate::server::layer::{Next, ServerLayer};

@@ -32,7 +32,7 @@ use crate::driver::{LayerFuture, Payload};
 ///     ) -> LayerFuture<'a, Result<RawJson, ErrorObject>> {
 ///         Box::pin(async move {
 ///             match cx.meta().get::<String>("example.com/user") {
-///                 Ok(Some(name)) => cx.insert(User(name)),
+///                 Ok(Some(name)) => cx.extensions().insert(User(name)),
 ///                 _ => return Err(ErrorObject::new(4001, "who are you?")),
 ///             }
 ///             next.run().await

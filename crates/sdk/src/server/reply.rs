@@ -182,5 +182,34 @@ pub(super) fn schema_of<T: JsonSchema>(contract: Contract) -> Map<String, Value>
         _ => Map::new(),
     };
     schema.remove("title");
+    remove_integer_formats(&mut schema);
     schema
+}
+
+/// `"format": "uint64"` and the like are words of schemars, which other validators warn about. The type
+/// and its bounds say as much.
+fn remove_integer_formats(schema: &mut Map<String, Value>) {
+    let is_integer = |format: &Value| {
+        let width = format.as_str().map(|format| format.trim_start_matches('u'));
+        width.is_some_and(|width| {
+            let width = width.strip_prefix("int");
+            width.is_some_and(|width| width.is_empty() || width.parse::<u8>().is_ok())
+        })
+    };
+    if schema.contains_key("type") && schema.get("format").is_some_and(is_integer) {
+        schema.remove("format");
+    }
+    // What stands in these are values, not schemas.
+    let schemas = schema
+        .iter_mut()
+        .filter(|(key, _)| !matches!(&***key, "const" | "default" | "enum" | "examples"));
+    schemas.for_each(|(_, value)| remove_within(value));
+}
+
+fn remove_within(value: &mut Value) {
+    match value {
+        Value::Object(schema) => remove_integer_formats(schema),
+        Value::Array(values) => values.iter_mut().for_each(remove_within),
+        _ => {}
+    }
 }

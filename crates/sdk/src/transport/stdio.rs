@@ -24,7 +24,6 @@ use std::task::{Context, Poll, ready};
 use std::thread;
 use std::time::Duration;
 
-use belay_protocol::engine::Loss;
 use bytes::{Buf, Bytes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -51,7 +50,7 @@ const CHUNK: usize = 64 << 10;
 ///
 /// Dropping the future stops the handlers at once, without a drain. Stdin and
 /// stdout are not restored.
-pub async fn serve_stdio(server: impl Into<Server>) -> io::Result<Loss> {
+pub async fn serve_stdio(server: impl Into<Server>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut terminate = signal(SignalKind::terminate())?;
@@ -66,11 +65,11 @@ pub async fn serve_stdio(server: impl Into<Server>) -> io::Result<Loss> {
     loop {
         tokio::select! {
             biased;
-            loss = &mut serving => {
+            _ = &mut serving => {
                 if serving.is_stuck() {
                     leave_anyway(output);
                 }
-                return Ok(loss);
+                return Ok(());
             }
             _ = terminate.recv() => serving.shutdown(),
             _ = interrupt.recv() => serving.shutdown(),

@@ -33,7 +33,8 @@ async fn pair(server: &Server, layer: impl ClientLayer) -> (Client, ServerConnec
 fn server() -> Server {
     Server::new("test", "1")
         .tool(Tool::new("who", |cx: Context, (): ()| async move {
-            cx.get::<String>()
+            cx.extensions()
+                .get::<String>()
                 .map_or("nobody".into(), |name| (*name).clone())
         }))
         .tool(Tool::new("hang", |_: Context, (): ()| pending::<()>()))
@@ -51,7 +52,7 @@ impl ServerLayer for Door {
         Box::pin(async move {
             if cx.method() == "tools/call" {
                 match cx.meta().get::<String>("example.com/name") {
-                    Ok(Some(name)) => cx.insert(name),
+                    Ok(Some(name)) => cx.extensions().insert(name),
                     _ => return Err(ErrorObject::new(-32000, "who are you?")),
                 }
             }

@@ -249,8 +249,9 @@ async fn a_log_message_reaches_a_legacy_client_and_a_modern_one_that_asked() {
 async fn values_travel_with_a_request_by_their_type() {
     struct User(String);
     let tool = Tool::new("who", |cx: Context, _: Nothing| async move {
-        cx.insert(User("ann".into()));
-        cx.get::<User>()
+        cx.extensions().insert(User("ann".into()));
+        cx.extensions()
+            .get::<User>()
             .map_or("nobody".into(), |user| user.0.clone())
     });
     let server = Server::new("test", "1").tool(tool);

@@ -71,7 +71,7 @@ async fn server_dies(wire: Wire) -> Played {
     let after = killed.elapsed();
     time.say(&format!(
         "the server was killed; {after:.0?} later the second call ended: {}",
-        with_causes(&lost)
+        lost
     ));
     let kept = cancelled.is_cancelled() && lost.is_lost() && after < Duration::from_secs(1);
     Ok(Shown {
@@ -234,17 +234,6 @@ fn told<T>(ended: Result<T, Error>) -> Result<Error, &'static str> {
         Ok(_) => Err("a call was answered that should have failed"),
         Err(error) => Ok(error),
     }
-}
-
-/// An error and its chain of causes, on one line.
-fn with_causes(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }
 
 fn word(error: &Error) -> &'static str {

@@ -36,6 +36,7 @@ pub(in crate::server) async fn listen(service: &Service, cx: &Context) -> Answer
         // Dropped before the loop, which may run forever. The request itself is kept as long.
         let acknowledged = RawJson::encode(&AcknowledgedParams::new(filter)).map_err(internal)?;
         let tagged = acknowledged.with_member("_meta", &meta);
+        let tagged = tagged.expect("records are objects");
         drop(acknowledged);
         // A larger frame would wait forever, for room that only this request could free.
         let frame = tagged.as_bytes().len() + ENVELOPE;
@@ -51,7 +52,9 @@ pub(in crate::server) async fn listen(service: &Service, cx: &Context) -> Answer
         let change = listener.queue.next().await;
         let (method, params) = notification(&change);
         let params = params.unwrap_or(RawJson::empty_object());
-        cx.say(method, &params.with_member("_meta", &meta)).await;
+        let tagged = params.with_member("_meta", &meta);
+        let tagged = tagged.expect("params are an object");
+        cx.say(method, &tagged).await;
     }
 }
 

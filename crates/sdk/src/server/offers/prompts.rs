@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use belay_protocol::jsonrpc::ErrorObject;
 use belay_protocol::types::{
-    Completion, GetPromptParams, GetPromptResult, Icon, ListPromptsResult, Prompt as Description,
-    PromptArgument, PromptMessage, error_code,
+    Completion, GetPromptParams, GetPromptResult, Icon, ListPromptsResult, PromptArgument,
+    PromptDefinition, PromptMessage, error_code,
 };
 use schemars::JsonSchema;
 use schemars::generate::Contract;
@@ -51,7 +51,7 @@ use crate::server::reply::schema_of;
 #[derive(Clone)]
 #[must_use = "a prompt does nothing until a server offers it"]
 pub struct Prompt {
-    description: Description,
+    description: PromptDefinition,
     handler: Handler,
     completers: Completers,
 }
@@ -83,7 +83,7 @@ impl Prompt {
                 }
             }
         });
-        let mut description = Description::new(name);
+        let mut description = PromptDefinition::new(name);
         let arguments = arguments_of(&schema_of::<A>(Contract::Deserialize));
         description.arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
         Self {

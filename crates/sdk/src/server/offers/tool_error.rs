@@ -4,8 +4,8 @@ use std::fmt;
 
 /// Why a tool failed, in a message that the model can read.
 ///
-/// Any error becomes one, so `?` works. Its message is shown to the caller, so it should not hold
-/// secrets.
+/// Any error becomes one, and so does a text, so `?` works. Its message is shown to the caller, so it
+/// should not hold secrets.
 ///
 /// ```
 /// use belay::ToolError;
@@ -13,7 +13,7 @@ use std::fmt;
 /// fn parse(text: &str) -> Result<i32, ToolError> {
 ///     let number: i32 = text.parse()?;
 ///     match number {
-///         0 => Err(ToolError::new("zero is not allowed")),
+///         0 => Err("zero is not allowed")?,
 ///         number => Ok(number),
 ///     }
 /// }
@@ -29,10 +29,10 @@ impl ToolError {
     }
 }
 
-/// The message, followed by those of its sources.
-impl<E: std::error::Error> From<E> for ToolError {
+/// From a text, or from any error: then its message is followed by those of its sources.
+impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for ToolError {
     fn from(error: E) -> Self {
-        Self(chain(&error))
+        Self(chain(&*error.into()))
     }
 }
 

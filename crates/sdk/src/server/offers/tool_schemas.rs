@@ -1,7 +1,7 @@
 //! Validation of a tool's arguments and results against its schemas.
 
 use belay_protocol::jsonrpc::ErrorObject;
-use belay_protocol::types::{Tool as Description, error_code};
+use belay_protocol::types::{ToolDefinition, error_code};
 use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
@@ -30,7 +30,7 @@ pub(in crate::server) enum NotCalled {
 }
 
 impl ToolSchemas {
-    pub(in crate::server) fn of(tool: &Description, is_implied: bool) -> Self {
+    pub(in crate::server) fn of(tool: &ToolDefinition, is_implied: bool) -> Self {
         let output = tool.output_schema.as_ref();
         Self {
             is_implied,

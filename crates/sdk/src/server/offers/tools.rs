@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use belay_protocol::jsonrpc::{ErrorObject, Params, RawJson};
 use belay_protocol::types::{
-    CallToolResult, Icon, ListToolsResult, Tool as Description, ToolAnnotations, error_code,
+    CallToolResult, Icon, ListToolsResult, ToolAnnotations, ToolDefinition, error_code,
 };
 use schemars::JsonSchema;
 use schemars::generate::Contract;
@@ -50,7 +50,7 @@ use crate::transport::http::param_headers::ParamHeaders;
 #[derive(Clone)]
 #[must_use = "a tool does nothing until a server offers it"]
 pub struct Tool {
-    description: Description,
+    description: ToolDefinition,
     handler: Handler,
     grace: Option<Duration>,
     timeout: Option<Duration>,
@@ -116,7 +116,7 @@ impl Tool {
         handler: Handler,
     ) -> Self {
         Self {
-            description: Description::new(name, arguments_schema::<A>()),
+            description: ToolDefinition::new(name, arguments_schema::<A>()),
             handler,
             #[cfg(feature = "validate")]
             refuses: strict::refuses_all_that_its_schema_does::<A>,

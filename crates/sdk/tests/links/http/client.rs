@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use belay::client::Cache;
 use belay::client::Mode;
-use belay::http::HttpAnswer;
 use belay::jsonrpc::RawJson;
 use belay::layers::{CallRequest, ClientLayer, LayerFuture, NextCall};
 use belay::outcome::{End, LossKind, Sent};
@@ -157,16 +156,7 @@ async fn an_odd_answer_can_be_asked_what_it_was() {
         ))
     };
     let (error, _) = lost(Mode::Modern, page).await;
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
-    let answer = loop {
-        let Some(error) = cause else {
-            panic!("there is no HttpAnswer in the chain")
-        };
-        if let Some(answer) = error.downcast_ref::<HttpAnswer>() {
-            break answer;
-        }
-        cause = error.source();
-    };
+    let answer = error.http_answer().expect("an HTTP response");
     assert_eq!(answer.status, 503);
     assert_eq!(answer.retry_after.as_deref(), Some("7"));
     assert_eq!(

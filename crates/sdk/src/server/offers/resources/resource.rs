@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belay_protocol::types::{Annotations, CacheScope, Icon, Resource as Description};
+use belay_protocol::types::{Annotations, CacheScope, Icon, ResourceDefinition};
 
 use super::Running;
 use super::contents::IntoContents;
@@ -29,7 +29,7 @@ use crate::server::offers::catalogue::Offer;
 #[derive(Clone)]
 #[must_use = "a resource does nothing until a server offers it"]
 pub struct Resource {
-    pub(super) description: Description,
+    pub(super) description: ResourceDefinition,
     pub(super) handler: Handler,
     pub(super) hint: Option<CacheHint>,
 }
@@ -49,7 +49,7 @@ impl Resource {
             Box::pin(async move { running.await.into_contents() })
         });
         Self {
-            description: Description::new(uri, name),
+            description: ResourceDefinition::new(uri, name),
             handler,
             hint: None,
         }

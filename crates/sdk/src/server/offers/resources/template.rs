@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belay_protocol::types::{Annotations, CacheScope, Icon, ResourceTemplate as Description};
+use belay_protocol::types::{Annotations, CacheScope, Icon, ResourceTemplateDefinition};
 use serde::de::DeserializeOwned;
 
 use super::Running;
@@ -39,7 +39,7 @@ use crate::server::offers::text_arguments;
 #[derive(Clone)]
 #[must_use = "a template does nothing until a server offers it"]
 pub struct ResourceTemplate {
-    pub(super) description: Description,
+    pub(super) description: ResourceTemplateDefinition,
     pub(super) template: UriTemplate,
     pub(super) handler: Handler,
     pub(super) completers: Completers,
@@ -81,7 +81,7 @@ impl ResourceTemplate {
             }
         });
         Self {
-            description: Description::new(pattern, name),
+            description: ResourceTemplateDefinition::new(pattern, name),
             template,
             handler,
             completers: Completers::default(),

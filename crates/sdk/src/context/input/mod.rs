@@ -5,6 +5,10 @@
 //! **what a handler does before it asks is done again in each round.** [`Context::once`] is for
 //! work that must not be repeated.
 
+mod capabilities;
+mod error;
+mod request;
+
 use std::future::Future;
 
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
@@ -20,10 +24,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Context;
-use super::asked::{InputFuture, Read, agreed, filled_in};
-use super::input_error::{InputError, Kind};
-use super::questions::{missing, names, needs, suit};
 use crate::form::form_of;
+use capabilities::{missing, names, needs, suit};
+use error::Kind;
+
+pub use error::InputError;
+pub use request::InputFuture;
+pub(crate) use request::{Read, agreed, filled_in};
 
 impl Context {
     /// Asks the user to fill in a form with the fields of `T`: strings, numbers, `bool`s, enums

@@ -9,9 +9,9 @@ use belay_protocol::types::{ElicitAction, ElicitResult, Era};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Context;
-use super::input_error::{InputError, Kind};
-use super::questions::{needs, suit};
+use super::capabilities::{needs, suit};
+use super::error::{InputError, Kind};
+use crate::context::Context;
 use crate::driver::BoxFuture;
 use crate::filled;
 
