@@ -83,11 +83,9 @@ mod form;
 #[cfg(all(feature = "client", feature = "macros"))]
 pub mod guide;
 pub mod layers;
-#[cfg(any(feature = "server", feature = "validate"))]
+#[cfg(feature = "server")]
 mod percent;
 mod principal;
-#[cfg(feature = "validate")]
-pub mod schema;
 #[cfg(feature = "server")]
 pub mod server;
 mod sync;
@@ -109,6 +107,12 @@ pub use server::offers::{Prompt, RequestError, Resource, ResourceTemplate, Tool,
 pub use server::reply::Json;
 #[cfg(all(feature = "stdio", feature = "server", unix))]
 pub use transport::stdio::serve_stdio;
+
+/// JSON Schema validation with bounded work.
+#[cfg(feature = "validate")]
+pub mod schema {
+    pub use belay_schema::{Schema, SchemaError, ValidationError};
+}
 
 /// How a call ended, and what is known of calls and handlers as a whole.
 pub mod outcome {

@@ -495,13 +495,12 @@ fn versions_know_their_era() {
     assert_eq!(error.to_string(), "unknown protocol version \"latest\"");
 }
 
-/// The specification's own examples, where somebody has them: `BELAY_EXAMPLES` names the folder,
-/// which has a folder for each type.
+/// `BELAY_EXAMPLES` names the folder of the specification's own examples, which has a folder for each
+/// type.
 #[test]
+#[ignore = "needs the specification's examples: BELAY_EXAMPLES names their folder"]
 fn the_specifications_examples_survive_a_round_trip() {
-    let Ok(folder) = std::env::var("BELAY_EXAMPLES") else {
-        return;
-    };
+    let folder = std::env::var("BELAY_EXAMPLES").expect("BELAY_EXAMPLES is set");
     let mut count = 0;
     for entry in std::fs::read_dir(&folder).unwrap() {
         let entry = entry.unwrap();

@@ -133,8 +133,8 @@ async fn arguments_that_take_too_much_work_are_not_passed_on() {
     let said = client.call_tool("sum", numbers(1000)).await.unwrap();
     assert_eq!(said.content[0].as_text(), Some("1000"));
     let said = client.call_tool("sum", numbers(100_000)).await.unwrap();
-    let problem = "not called, since the arguments cannot be checked: this is too much work to hold \
-                   against the schema; make it smaller";
+    let problem = "not called, since the arguments cannot be checked: the value takes too much \
+                   work to validate; make it smaller";
     assert_eq!(said.content[0].as_text(), Some(problem));
     assert_eq!(said.is_error, Some(true));
 }

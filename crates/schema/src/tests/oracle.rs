@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 use serde_json::{Map, Value, json};
 
-use super::super::Schema;
+use crate::Schema;
 
 /// The patterns that occur in the schemas.
 pub(super) const PATTERNS: [&str; 4] = ["^a", "b$", "^.$", "."];

@@ -1,10 +1,10 @@
-//! The official test suite of JSON Schema, if it is available.
+//! The official test suite of JSON Schema.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::super::Schema;
+use crate::Schema;
 
 const FOLDERS: [(&str, &str); 5] = [
     ("draft4", "http://json-schema.org/draft-04/schema#"),
@@ -20,13 +20,11 @@ const FOLDERS: [(&str, &str); 5] = [
     ),
 ];
 
-/// `BELAY_SCHEMA_SUITE` is the folder `tests` of `json-schema-org/JSON-Schema-Test-Suite`. Without
-/// it the test does nothing.
+/// `BELAY_SCHEMA_SUITE` is the folder `tests` of `json-schema-org/JSON-Schema-Test-Suite`.
 #[test]
+#[ignore = "needs the official suite: BELAY_SCHEMA_SUITE names its folder `tests`"]
 fn the_official_suite() {
-    let Some(suite) = std::env::var_os("BELAY_SCHEMA_SUITE") else {
-        return;
-    };
+    let suite = std::env::var_os("BELAY_SCHEMA_SUITE").expect("BELAY_SCHEMA_SUITE is set");
     let mut wrong = Vec::new();
     for (folder, dialect) in FOLDERS {
         let (mut passed, mut not_understood) = (0, Vec::new());

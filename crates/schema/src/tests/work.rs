@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::check::{REMEMBERED, WORK, WORK_PER_PART};
-use super::super::number::weight;
-use super::super::*;
 use super::check;
+use crate::check::{REMEMBERED, WORK, WORK_PER_PART};
+use crate::number::weight;
+use crate::*;
 
 /// The work of finding and describing the failure of a value.
 fn work(schema: &Value, value: &Value) -> u64 {

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::super::*;
 use super::oracle::{PATTERNS, cases, documents, runner, values};
+use crate::*;
 
 /// Patterns that cannot be matched here.
 const UNSUPPORTED: [&str; 3] = ["(?=a)", "(?=b)", "(?=c)"];

@@ -33,6 +33,7 @@ mod dialect;
 mod number;
 mod pairs;
 mod pattern;
+mod percent;
 mod places;
 mod plain;
 mod problem;
@@ -65,7 +66,7 @@ const TOLD: usize = 300;
 /// the rest of the schema is checked as usual.
 ///
 /// ```
-/// use belay::schema::Schema;
+/// use belay_schema::Schema;
 /// use serde_json::json;
 ///
 /// let schema = Schema::compile(&json!({
@@ -108,7 +109,8 @@ impl Node {
 pub struct SchemaError(String);
 
 impl SchemaError {
-    pub(crate) fn new(problem: impl Into<String>) -> Self {
+    /// An error with this message, for a schema that could not even be read. A long message is cut.
+    pub fn new(problem: impl Into<String>) -> Self {
         Self(cut(&problem.into(), TOLD))
     }
 }
@@ -133,7 +135,7 @@ impl ValidationError {
     /// Then the value may be valid.
     ///
     /// ```
-    /// use belay::schema::Schema;
+    /// use belay_schema::Schema;
     /// use serde_json::json;
     ///
     /// let endless = Schema::compile(&json!({ "$ref": "#" })).unwrap();
@@ -148,10 +150,8 @@ impl ValidationError {
             Undecided::Endless => {
                 "the schema refers to itself without an end, and has to be changed"
             }
-            Undecided::Deep => {
-                "this is nested too deep to be held against the schema; nest it less"
-            }
-            Undecided::Work => "this is too much work to hold against the schema; make it smaller",
+            Undecided::Deep => "the value is nested too deeply to be validated; nest it less",
+            Undecided::Work => "the value takes too much work to validate; make it smaller",
         };
         Self {
             problem: problem.into(),
@@ -208,7 +208,7 @@ impl Schema {
     /// them are not checked.
     ///
     /// ```
-    /// use belay::schema::Schema;
+    /// use belay_schema::Schema;
     /// use serde_json::json;
     ///
     /// let not_blank = json!({ "type": "string", "pattern": r"^(?!\s*$).+" });
@@ -221,9 +221,8 @@ impl Schema {
         self.unsupported.iter().map(String::as_str)
     }
 
-    /// The same as text, for a log; `None` if there are none.
-    #[cfg(any(feature = "client", feature = "server"))]
-    pub(crate) fn unsupported_in_words(&self) -> Option<String> {
+    /// The unsupported patterns as one line of text, for a log; `None` if there are none.
+    pub fn unsupported_in_words(&self) -> Option<String> {
         let patterns = self.unsupported.iter();
         let any = !self.unsupported.is_empty();
         any.then(|| text::listed(patterns.map(|pattern| text::quoted(pattern))))
