@@ -1,5 +1,6 @@
 //! `Context`: what a handler gets besides its arguments.
 
+mod eras;
 mod extensions;
 #[cfg(feature = "server")]
 mod input;
@@ -24,6 +25,8 @@ use crate::driver::{Handling, Link};
 use crate::server::{LegacySession, Rounds, Service};
 use crate::{Call, Principal};
 
+#[cfg(feature = "server")]
+pub(crate) use eras::rules;
 pub use extensions::Extensions;
 #[cfg(feature = "server")]
 pub use input::{InputError, InputFuture};
@@ -193,16 +196,12 @@ impl Context {
 
     /// The caller's name and version, as it states them. They are not verified.
     pub fn peer_info(&self) -> Option<Implementation> {
-        use belay_protocol::types::meta_key::CLIENT_INFO;
-        match self.era() {
-            Era::Modern => self.meta().get(CLIENT_INFO).ok().flatten(),
-            Era::Legacy => {
-                let introduction = self.inner.link.introduction()?;
-                let info = introduction.field("clientInfo");
-                let info = info.or_else(|| introduction.field("serverInfo"));
-                info?.decode().ok()
-            }
-        }
+        self.rules().caller_info(self)
+    }
+
+    /// What the era of this request prescribes.
+    pub(crate) fn rules(&self) -> &'static dyn eras::EraRules {
+        eras::rules(self.era())
     }
 
     /// The trace context of the request, if it carries one.

@@ -3,7 +3,7 @@
 use belay_protocol::jsonrpc::RawJson;
 #[cfg(feature = "server")]
 use belay_protocol::types::legacy::ElicitationCompleteParams;
-use belay_protocol::types::{Era, LoggingLevel, LoggingMessageParams, Notification};
+use belay_protocol::types::{LoggingLevel, LoggingMessageParams, Notification};
 
 use super::Context;
 
@@ -106,24 +106,8 @@ impl Context {
     }
 
     async fn tell(&self, params: LoggingMessageParams) {
-        if self.wants(params.level) {
+        if self.rules().wants_log(self, params.level) {
             self.notify(&params).await;
-        }
-    }
-
-    fn wants(&self, level: LoggingLevel) -> bool {
-        use belay_protocol::types::meta_key::LOG_LEVEL;
-        match self.era() {
-            #[cfg(feature = "server")]
-            Era::Legacy => self
-                .legacy_session()
-                .is_none_or(|session| level >= session.level()),
-            #[cfg(not(feature = "server"))]
-            Era::Legacy => true,
-            Era::Modern => {
-                let wanted: Option<LoggingLevel> = self.meta().get(LOG_LEVEL).ok().flatten();
-                wanted.is_some_and(|wanted| level >= wanted)
-            }
         }
     }
 

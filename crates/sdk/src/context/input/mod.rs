@@ -15,8 +15,8 @@ use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::modern::{InputRequest, MissingCapabilityData};
 use belay_protocol::types::{
     ClientCapabilities, CreateMessage, CreateMessageParams, CreateMessageResult, Elicit,
-    ElicitParams, ElicitResult, Era, ListRoots, ListRootsParams, ListRootsResult, Named,
-    Request as Typed, Root, error_code,
+    ElicitParams, ElicitResult, ListRoots, ListRootsParams, ListRootsResult, Named,
+    Request as Typed, Root,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -273,15 +273,7 @@ impl Context {
 
     /// The client's capabilities. Check them where a question is optional.
     pub fn client_capabilities(&self) -> ClientCapabilities {
-        use belay_protocol::types::meta_key::CLIENT_CAPABILITIES;
-        let declared = match self.era() {
-            Era::Modern => self.meta().get(CLIENT_CAPABILITIES).ok().flatten(),
-            Era::Legacy => {
-                let introduction = self.inner.link.introduction();
-                let declared = introduction.and_then(|it| it.field("capabilities"));
-                declared.and_then(|declared| declared.decode().ok())
-            }
-        };
+        let declared = self.rules().client_capabilities(self);
         declared.unwrap_or_default()
     }
 
@@ -330,10 +322,7 @@ impl Context {
         if let Some(missing) = missing(needed, &self.client_capabilities()) {
             let names: Vec<String> = names(&missing);
             let problem = format!("this needs a client with {}", names.join(" and "));
-            let code = match self.era() {
-                Era::Modern => error_code::MISSING_REQUIRED_CLIENT_CAPABILITY,
-                Era::Legacy => error_code::INVALID_REQUEST,
-            };
+            let code = self.rules().missing_capability();
             let error = ErrorObject::new(code, problem);
             let data = RawJson::encode(&MissingCapabilityData::new(missing));
             let error = match data {

@@ -5,6 +5,8 @@ use std::fmt;
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::{Era, ResourceNotFoundData, error_code};
 
+use crate::context::rules;
+
 /// Why a resource could not be read, or a prompt not be given. The caller gets an error.
 ///
 /// Any error becomes one, so `?` works. Its message is shown to the caller, so it should not hold
@@ -86,10 +88,7 @@ impl fmt::Display for RequestError {
 
 /// The error for a missing resource. The eras use different codes.
 pub(in crate::server) fn not_found(era: Era, uri: Option<&str>) -> ErrorObject {
-    let code = match era {
-        Era::Legacy => error_code::LEGACY_RESOURCE_NOT_FOUND,
-        Era::Modern => error_code::INVALID_PARAMS,
-    };
+    let code = rules(era).resource_not_found();
     let error = ErrorObject::new(code, "resource not found");
     match uri.map(|uri| RawJson::encode(&ResourceNotFoundData::new(uri))) {
         Some(Ok(data)) => error.with_data(data),
