@@ -14,6 +14,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <command>
 
+  check                format, clippy, and the tests that start no processes: a few minutes
   test                 everything CI runs: format, clippy, tests, docs, interop, conformance,
                        features, planted bugs, soak, costs, limits
   fuzz [--seconds N]   libFuzzer on every target in fuzz/, N seconds each (default 30)
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
+        ["check"] => test::check(),
         ["test"] => test::run(),
         ["fuzz"] => fuzz::run(30),
         ["fuzz", "--seconds", seconds] => match seconds.parse() {

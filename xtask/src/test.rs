@@ -6,20 +6,8 @@ use crate::step::{self, cargo, output, target};
 use crate::{conformance, cost, interop, rules, soak};
 
 pub(crate) fn run() -> Result<(), String> {
-    step::run("format", &mut cargo(&["fmt", "--all", "--check"]))?;
-    step::run(
-        "clippy",
-        &mut cargo(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ]),
-    )?;
-    rules::run()?;
-    tests()?;
+    lints()?;
+    tests(&["--workspace"])?;
     without_the_validator()?;
     step::run(
         "doc tests",
@@ -44,16 +32,37 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the tests, with nextest if it is installed.
-fn tests() -> Result<(), String> {
+/// Runs what a contributor wants after each change: lints, and the tests that start no processes.
+pub(crate) fn check() -> Result<(), String> {
+    lints()?;
+    tests(&["--package=belay-protocol", "--package=belay-schema"])?;
+    tests(&["--package=belay-mcp", "--lib"])?;
+    println!("\nxtask: everything passed; `cargo xtask test` runs the rest");
+    Ok(())
+}
+
+fn lints() -> Result<(), String> {
+    step::run("format", &mut cargo(&["fmt", "--all", "--check"]))?;
+    let clippy = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    step::run("clippy", &mut cargo(&clippy))?;
+    rules::run()
+}
+
+/// Runs the tests of these packages, with nextest if it is installed.
+fn tests(packages: &[&str]) -> Result<(), String> {
     let nextest = cargo(&["nextest", "--version"]).output();
-    match nextest.is_ok_and(|output| output.status.success()) {
-        true => step::run("tests", &mut cargo(&["nextest", "run", "--workspace"])),
-        false => step::run(
-            "tests",
-            &mut cargo(&["test", "--workspace", "--lib", "--bins", "--tests"]),
-        ),
-    }
+    let mut tests = match nextest.is_ok_and(|output| output.status.success()) {
+        true => cargo(&["nextest", "run"]),
+        false => cargo(&["test", "--lib", "--bins", "--tests"]),
+    };
+    step::run("tests", tests.args(packages))
 }
 
 /// Runs the feature tests on every wire once more without the schema validator, which is on by

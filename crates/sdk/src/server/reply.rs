@@ -181,7 +181,7 @@ pub(super) fn schema_of<T: JsonSchema>(contract: Contract) -> Map<String, Value>
         Value::Object(schema) => schema,
         _ => Map::new(),
     };
-    schema.remove("title");
+    schema.shift_remove("title");
     remove_integer_formats(&mut schema);
     schema
 }
@@ -197,7 +197,7 @@ fn remove_integer_formats(schema: &mut Map<String, Value>) {
         })
     };
     if schema.contains_key("type") && schema.get("format").is_some_and(is_integer) {
-        schema.remove("format");
+        schema.shift_remove("format");
     }
     // What stands in these are values, not schemas.
     let schemas = schema
@@ -211,5 +211,35 @@ fn remove_within(value: &mut Value) {
         Value::Object(schema) => remove_integer_formats(schema),
         Value::Array(values) => values.iter_mut().for_each(remove_within),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::generate::Contract;
+
+    use super::*;
+
+    #[test]
+    fn a_schema_has_no_format_for_integers() {
+        #[derive(serde::Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "it is only read")]
+        struct Order {
+            number: u64,
+            amounts: Vec<i8>,
+            share: f32,
+            #[schemars(default = "int_format")]
+            note: String,
+        }
+        fn int_format() -> String {
+            "int32".into()
+        }
+        let schema = Value::Object(schema_of::<Order>(Contract::Deserialize)).to_string();
+        assert!(
+            !schema.contains("uint64") && !schema.contains("int8"),
+            "{schema}"
+        );
+        assert!(schema.contains(r#""format":"float""#), "{schema}");
+        assert!(schema.contains(r#""default":"int32""#), "{schema}");
     }
 }

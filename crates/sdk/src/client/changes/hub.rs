@@ -25,7 +25,7 @@ impl ChangeHub {
         let _ = self.shelf.set(shelf.clone());
     }
 
-    /// A notification arrived on the link: it goes to the cache and to every inbox.
+    /// A notification arrived on the link: it goes to the cache and to every queue.
     pub(in crate::client) fn notified(&self, notification: &Notification) {
         self.changed(notification);
         let queues = self.queues.lock();
@@ -69,7 +69,7 @@ impl ChangeHub {
         listening.any(|queue| queue.is_about(uri))
     }
 
-    /// Removes an inbox. Returns those of its resources that no other subscription includes.
+    /// Removes a queue. Returns those of its resources that no other subscription includes.
     pub(in crate::client) fn remove<'a>(
         &self,
         queue: &Arc<ChangeQueue>,

@@ -171,11 +171,11 @@ impl Context {
     /// use belay::{Context, ToolError};
     ///
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
-    /// struct InputHandler { name: String }
+    /// struct Guest { name: String }
     ///
     /// async fn book(cx: &Context) -> Result<String, ToolError> {
     ///     let seat: u64 = cx.once("seat", || async { reserve().await }).await?;
-    ///     let guest: InputHandler = cx.elicit("For whom?").await?;
+    ///     let guest: Guest = cx.elicit("For whom?").await?;
     ///     Ok(format!("seat {seat} for {}", guest.name))
     /// }
     /// ```
@@ -206,11 +206,11 @@ impl Context {
     /// use belay::{Context, ToolError};
     ///
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
-    /// struct InputHandler { name: String }
+    /// struct Guest { name: String }
     ///
     /// async fn book(cx: &Context) -> Result<String, ToolError> {
     ///     let seat: u64 = cx.try_once("seat", || async { reserve().await }).await?;
-    ///     let guest: InputHandler = cx.elicit("For whom?").await?;
+    ///     let guest: Guest = cx.elicit("For whom?").await?;
     ///     Ok(format!("seat {seat} for {}", guest.name))
     /// }
     /// ```

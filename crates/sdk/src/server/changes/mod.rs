@@ -74,7 +74,7 @@ impl Changes {
         }
     }
 
-    /// Registers a mailbox until the returned listener is dropped.
+    /// Registers a queue until the returned listener is dropped.
     pub(in crate::server) fn listen(&self, queue: ChangeQueue) -> Listener {
         let queue = Arc::new(queue);
         let mut listening = self.lock();

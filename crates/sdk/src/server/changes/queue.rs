@@ -53,7 +53,7 @@ pub(in crate::server) enum Full {
 }
 
 impl ChangeQueue {
-    /// A mailbox for the changes in a filter, if the memory budget allows it.
+    /// A queue for the changes in a filter, if the memory budget allows it.
     pub(in crate::server) fn for_filter(
         filter: &SubscriptionFilter,
         peer: &Arc<Peer>,
@@ -77,7 +77,7 @@ impl ChangeQueue {
         Ok(queue)
     }
 
-    /// A mailbox for changes of all lists.
+    /// A queue for changes of all lists.
     pub(in crate::server) fn for_lists() -> Self {
         let queue = Self::default();
         queue.lock().lists = [List::Tools, List::Prompts, List::Resources].into();

@@ -1,4 +1,4 @@
-//! CompletionRequest arguments from strings: prompt arguments, and variables of URI templates.
+//! Typed arguments from strings: prompt arguments, and variables of URI templates.
 
 use std::borrow::Cow;
 use std::fmt;

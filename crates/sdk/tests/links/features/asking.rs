@@ -44,10 +44,7 @@ pub(super) async fn answers_that_do_not_fit(it: Connected) {
         let met = it.client.call_tool(tool, arguments).await;
         let said = match it.wire.era() {
             Era::Legacy => text(&met.unwrap()),
-            Era::Modern => {
-                let error = met.unwrap_err();
-                format!("{error}: {}", std::error::Error::source(&error).unwrap())
-            }
+            Era::Modern => met.unwrap_err().to_string(),
         };
         let problem = "the answer does not fit the form: ";
         assert!(said.contains(problem), "{tool}: {said}");

@@ -1,4 +1,4 @@
-//! ServerHandle on HTTP: streams that are cut, sessions that do not listen, and how many may.
+//! Listening on HTTP: streams that are cut, sessions that do not listen, and how many may.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
