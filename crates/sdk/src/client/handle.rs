@@ -179,17 +179,16 @@ impl Client {
     ///     }
     /// }
     ///
-    /// # pub
-    /// #[tokio::main]
-    /// async fn main() -> Result<(), belay::Error> {
-    ///     let client = belay::Client::in_process(Orders).await?;
-    ///     let shipped = client.call_tool("ship", serde_json::json!({ "order": 7 })).await?;
-    ///     assert_eq!(shipped.as_text(), Some("order 7 is on its way"));
-    ///     Ok(())
-    /// }
+    /// # pub async fn test() -> Result<(), belay::Error> {
+    /// let client = belay::Client::in_process(Orders).await?;
+    /// let shipped = client.call_tool("ship", serde_json::json!({ "order": 7 })).await?;
+    /// assert_eq!(shipped.as_text(), Some("order 7 is on its way"));
+    /// # Ok(())
+    /// # }
     /// # }
     /// # #[cfg(all(feature = "macros", feature = "server"))]
-    /// # fn main() -> Result<(), belay::Error> { example::main() }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), belay::Error> { example::test().await }
     /// # #[cfg(not(all(feature = "macros", feature = "server")))]
     /// # fn main() {}
     /// ```
