@@ -37,6 +37,18 @@ pub(crate) fn take_attribute(method: &mut ImplItemFn, name: &str) -> Option<Attr
     Some(method.attrs.remove(position))
 }
 
+/// Removes everything that only the macros understand, after a mistake in one of the methods.
+pub(crate) fn clean(method: &mut ImplItemFn) {
+    for name in ["tool", "prompt", "resource"] {
+        let _ = take_attribute(method, name);
+    }
+    for input in &mut method.sig.inputs {
+        if let FnArg::Typed(typed) = input {
+            typed.attrs.clear();
+        }
+    }
+}
+
 /// The options in the parentheses of an attribute.
 pub(crate) fn options_of(attribute: &Attribute, example: &str) -> Result<Vec<Entry>> {
     match &attribute.meta {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Group, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
-use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Result, Token};
+use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Result, Token, token};
 
 /// One option: `name`, or `name = value`.
 pub(crate) struct Entry {
@@ -18,12 +18,15 @@ pub(crate) struct Entry {
 pub(crate) fn parse(tokens: TokenStream) -> Result<Vec<Entry>> {
     let entry = |input: ParseStream<'_>| {
         let name: Ident = input.parse()?;
-        let value = match input.peek(Token![=]) {
-            true => {
-                input.parse::<Token![=]>()?;
-                Some(input.parse()?)
-            }
-            false => None,
+        let value = if input.peek(Token![=]) {
+            input.parse::<Token![=]>()?;
+            Some(input.parse()?)
+        } else if input.peek(token::Paren) {
+            // No option has parentheses. It is read nevertheless, so that the error names the option.
+            let group: Group = input.parse()?;
+            Some(Expr::Verbatim(group.into_token_stream()))
+        } else {
+            None
         };
         Ok(Entry { name, value })
     };
@@ -45,14 +48,19 @@ impl Entry {
 
     /// The value as an expression for a string: a literal, or `env!(…)` and the like.
     pub(crate) fn expression(&self) -> Result<Expr> {
-        let wants = || self.wants("a text", "\"…\"");
-        self.value.clone().ok_or_else(wants)
+        self.value("a text", "\"…\"")
     }
 
     /// The value as an expression for a number.
     pub(crate) fn count(&self) -> Result<Expr> {
-        let wants = || self.wants("a number", "4");
-        self.value.clone().ok_or_else(wants)
+        self.value("a number", "4")
+    }
+
+    fn value(&self, what: &str, example: &str) -> Result<Expr> {
+        match &self.value {
+            Some(Expr::Verbatim(_)) | None => Err(self.wants(what, example)),
+            Some(value) => Ok(value.clone()),
+        }
     }
 
     /// `name`, `name = true` or `name = false`.

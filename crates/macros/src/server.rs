@@ -7,7 +7,7 @@ use quote::quote;
 use syn::spanned::Spanned;
 use syn::{Error, ImplItem, ImplItemFn, Item, ItemImpl, Result};
 
-use crate::method::take_attribute;
+use crate::method::{clean, take_attribute};
 use crate::options::{self, docs};
 use crate::prompt::PromptMethod;
 use crate::resource::ResourceMethod;
@@ -17,6 +17,35 @@ const KNOWN: [&str; 3] = ["name", "version", "instructions"];
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let mut block = impl_block(item)?;
+    Ok(server(options, &mut block).unwrap_or_else(|mistake| stand_in(&mut block, mistake)))
+}
+
+/// What is left after a mistake: the methods, and a conversion that is never run. Without it the compiler
+/// would report, besides the mistake, that the type is not a server, wherever it is used as one.
+fn stand_in(block: &mut ItemImpl, mistake: Error) -> TokenStream {
+    for item in &mut block.items {
+        if let ImplItem::Fn(method) = item {
+            clean(method);
+        }
+    }
+    let mistake = mistake.into_compile_error();
+    let kind = &block.self_ty;
+    quote! {
+        #mistake
+
+        // The mistake alone is to be reported.
+        #[allow(unused)]
+        #block
+
+        impl ::core::convert::From<#kind> for ::belay::Server {
+            fn from(_: #kind) -> Self {
+                ::core::unreachable!("this program does not compile")
+            }
+        }
+    }
+}
+
+fn server(options: TokenStream, block: &mut ItemImpl) -> Result<TokenStream> {
     let mut name = quote!(::core::env!("CARGO_PKG_NAME"));
     let mut version = quote!(::core::env!("CARGO_PKG_VERSION"));
     let mut instructions = docs(&block.attrs).map(|text| quote!(#text));
@@ -31,7 +60,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
         *place = quote!(#expression);
     }
     let instructions = instructions.map(|text| quote!(.instructions(#text)));
-    let statements = statements(&mut block)?;
+    let statements = statements(block)?;
     let kind = &block.self_ty;
     Ok(quote! {
         #block

@@ -4,6 +4,14 @@ struct Orders;
 impl Orders {
     #[tool(graze = "1s")]
     async fn ship(&self) {}
+
+    #[prompt(colour(mood = "red"))]
+    async fn ask(&self, mood: String) -> String {
+        mood
+    }
 }
 
-fn main() {}
+fn main() {
+    // The mistakes above are all that is reported.
+    let _ = belay::Server::from(Orders);
+}
