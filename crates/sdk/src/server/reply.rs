@@ -186,37 +186,83 @@ pub(super) fn schema_of<T: JsonSchema>(contract: Contract) -> Map<String, Value>
     schema
 }
 
-/// `"format": "uint64"` and the like are words of schemars, which other validators warn about. The type
-/// and its bounds say as much.
+/// `"format": "uint64"` and the like are words of schemars, which other validators warn about. Where
+/// schemars gives no bounds beside them, bounds of 32 bits are added; JSON readers differ on larger ones.
 fn remove_integer_formats(schema: &mut Map<String, Value>) {
-    let is_integer = |format: &Value| {
-        let width = format.as_str().map(|format| format.trim_start_matches('u'));
-        width.is_some_and(|width| {
-            let width = width.strip_prefix("int");
-            width.is_some_and(|width| width.is_empty() || width.parse::<u8>().is_ok())
-        })
+    let is_integer = match schema.get("type") {
+        Some(Value::String(kind)) => kind == "integer",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "integer"),
+        _ => false,
     };
-    if schema.contains_key("type") && schema.get("format").is_some_and(is_integer) {
+    let format = schema.get("format").and_then(Value::as_str);
+    let width = format.filter(|_| is_integer).and_then(width);
+    if let Some(width) = width {
         schema.shift_remove("format");
+        let bounds = match width {
+            Width::Signed32 => Some((i64::from(i32::MIN), i64::from(i32::MAX))),
+            Width::Unsigned32 => Some((0, i64::from(u32::MAX))),
+            Width::Other => None,
+        };
+        if let Some((least, most)) = bounds {
+            schema.entry("minimum").or_insert(least.into());
+            schema.entry("maximum").or_insert(most.into());
+        }
     }
-    // What stands in these are values, not schemas.
-    let schemas = schema
-        .iter_mut()
-        .filter(|(key, _)| !matches!(&***key, "const" | "default" | "enum" | "examples"));
-    schemas.for_each(|(_, value)| remove_within(value));
+    for (keyword, value) in schema {
+        match (&**keyword, value) {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                Value::Object(schemas),
+            ) => schemas.values_mut().for_each(remove_within),
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(remove_within);
+            }
+            (
+                "additionalProperties"
+                | "contains"
+                | "else"
+                | "if"
+                | "items"
+                | "not"
+                | "propertyNames"
+                | "then"
+                | "unevaluatedItems"
+                | "unevaluatedProperties",
+                schema,
+            ) => remove_within(schema),
+            // Whatever else there is holds no schemas, but values.
+            _ => {}
+        }
+    }
 }
 
-fn remove_within(value: &mut Value) {
-    match value {
-        Value::Object(schema) => remove_integer_formats(schema),
-        Value::Array(values) => values.iter_mut().for_each(remove_within),
-        _ => {}
+fn remove_within(schema: &mut Value) {
+    if let Value::Object(schema) = schema {
+        remove_integer_formats(schema);
+    }
+}
+
+enum Width {
+    Signed32,
+    Unsigned32,
+    Other,
+}
+
+/// Whether a format is the width of an integer, as schemars names it.
+fn width(format: &str) -> Option<Width> {
+    match format {
+        "int32" => Some(Width::Signed32),
+        "uint32" => Some(Width::Unsigned32),
+        "int" | "int8" | "int16" | "int64" | "int128" => Some(Width::Other),
+        "uint" | "uint8" | "uint16" | "uint64" | "uint128" => Some(Width::Other),
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use schemars::generate::Contract;
+    use serde_json::json;
 
     use super::*;
 
@@ -226,20 +272,31 @@ mod tests {
         #[expect(dead_code, reason = "it is only read")]
         struct Order {
             number: u64,
-            amounts: Vec<i8>,
+            default: Option<i64>,
+            #[schemars(extend("x-column" = { "type": "integer", "format": "int64" }))]
+            amounts: Vec<i32>,
             share: f32,
-            #[schemars(default = "int_format")]
-            note: String,
         }
-        fn int_format() -> String {
-            "int32".into()
-        }
-        let schema = Value::Object(schema_of::<Order>(Contract::Deserialize)).to_string();
-        assert!(
-            !schema.contains("uint64") && !schema.contains("int8"),
-            "{schema}"
+        let schema = Value::Object(schema_of::<Order>(Contract::Deserialize));
+        let properties = &schema["properties"];
+        assert_eq!(
+            properties["number"],
+            json!({ "type": "integer", "minimum": 0 })
         );
-        assert!(schema.contains(r#""format":"float""#), "{schema}");
-        assert!(schema.contains(r#""default":"int32""#), "{schema}");
+        assert_eq!(
+            properties["default"],
+            json!({ "type": ["integer", "null"] })
+        );
+        let bounds = json!({ "type": "integer", "minimum": i32::MIN, "maximum": i32::MAX });
+        assert_eq!(properties["amounts"]["items"], bounds);
+        assert_eq!(properties["amounts"]["x-column"]["format"], "int64");
+        assert_eq!(properties["share"]["format"], "float");
+    }
+
+    #[test]
+    fn a_text_that_holds_a_number_keeps_its_format() {
+        let mut schema = json!({ "type": "string", "format": "int64" });
+        remove_within(&mut schema);
+        assert_eq!(schema["format"], "int64");
     }
 }
