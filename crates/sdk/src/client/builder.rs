@@ -255,17 +255,26 @@ impl ClientBuilder {
     pub async fn in_process(self, server: impl Into<crate::Server>) -> Result<Client, Error> {
         let ((server_in, server_out), (reader, writer)) = crate::transport::memory();
         let serving = server.into().serve(server_in, server_out);
+        let finished = CancellationToken::new();
+        let ended = finished.clone().drop_guard();
+        // The pipe ends with the client. Then the server drains and stops its handlers, for which
+        // `Client::close` waits.
+        crate::sync::count_task();
+        tokio::spawn(async move {
+            serving.await;
+            drop(ended);
+        });
         let ends = Ends {
             reader,
             writer,
             exit: None,
             hung_up: None,
-            // Handlers that are still running stop with the connection.
-            keep: Some(Box::new(serving)),
+            keep: None,
             process: None,
             tap: None,
         };
-        self.open(ends).await
+        let established = self.establish_until(ends, Some(finished)).await?;
+        Ok(self.client(established))
     }
 
     #[cfg(all(feature = "stdio", unix))]
@@ -398,7 +407,20 @@ impl ClientBuilder {
     }
 
     /// Opens one connection.
-    pub(crate) async fn establish<R, W>(&self, mut ends: Ends<R, W>) -> Result<Established, Error>
+    pub(crate) async fn establish<R, W>(&self, ends: Ends<R, W>) -> Result<Established, Error>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        self.establish_until(ends, None).await
+    }
+
+    /// The same. The connection is closed when its link is, and `finished` is cancelled.
+    async fn establish_until<R, W>(
+        &self,
+        mut ends: Ends<R, W>,
+        finished: Option<CancellationToken>,
+    ) -> Result<Established, Error>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -408,7 +430,7 @@ impl ClientBuilder {
         ends.tap = self.tap.clone();
         let connected = link.connect(self.mode);
         launch(&link, ends, self.app());
-        self.opened(link, connected, process, None).await
+        self.opened(link, connected, process, finished).await
     }
 
     /// Waits for the handshake, and closes the link if it fails or is dropped.

@@ -2,7 +2,7 @@
 
 use std::future::pending;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use belay::client::Mode;
@@ -12,6 +12,7 @@ use belay::{Client, Context, Json, Server, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
@@ -302,4 +303,30 @@ fn a_call_whose_runtime_is_gone_is_lost_and_does_not_hang() {
         "closed-is-known: {error:?}"
     );
     waiting.block_on(client.closed());
+}
+
+/// A server in the same process cleans up before its client's `close` returns, as a child process does.
+#[tokio::test(start_paused = true)]
+async fn orderly_close_an_in_process_server_has_cleaned_up() {
+    let cleaned = Arc::new(AtomicBool::new(false));
+    let begun = Arc::new(Notify::new());
+    let (is_cleaned, has_begun) = (cleaned.clone(), begun.clone());
+    let hold = move |cx: Context, (): ()| {
+        let (cleaned, begun) = (is_cleaned.clone(), has_begun.clone());
+        async move {
+            begun.notify_one();
+            cx.stopped().await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            cleaned.store(true, Ordering::SeqCst);
+        }
+    };
+    let server = Server::new("example", "1").tool(Tool::new("hold", hold));
+    let stats = server.stats();
+    let client = Client::in_process(server).await.unwrap();
+    let call = client.call_tool("hold", ()).start();
+    begun.notified().await;
+    client.close().await;
+    assert!(cleaned.load(Ordering::SeqCst), "the handler had its grace");
+    assert_eq!(stats.handlers(), 0);
+    assert!(call.await.unwrap_err().is_cancelled());
 }
