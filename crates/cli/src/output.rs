@@ -238,7 +238,7 @@ fn failure(error: &Error) -> serde_json::Value {
         ErrorKind::Violated => "violated",
         _ => "rejected",
     };
-    json!({ "error": { "end": end, "message": error.to_string(), "cause": cause, "sent": sent } })
+    json!({ "error": { "end": end, "message": error.summary(), "cause": cause, "sent": sent } })
 }
 
 /// Reports a mistake on the command line.

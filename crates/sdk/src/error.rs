@@ -1,10 +1,10 @@
 //! `Error`: why a call gave no result.
 
 use std::error::Error as StdError;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use belay_protocol::engine::{By, Clock, LossKind, Outcome, Sent};
+use belay_protocol::engine::{By, Clock, Loss, LossKind, Outcome, Sent};
 use belay_protocol::jsonrpc::{ErrorObject, RawJson};
 use belay_protocol::types::modern::InputRequiredResult;
 
@@ -196,6 +196,17 @@ impl Error {
         std::iter::successors(first, |&cause| cause.source())
     }
 
+    /// What happened, without its causes. `Display` adds those.
+    pub fn summary(&self) -> String {
+        struct First<'a>(&'a Error);
+        impl fmt::Display for First<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt_first(f)
+            }
+        }
+        First(self).to_string()
+    }
+
     /// Whether the request was sent. `None` if the peer has answered.
     pub fn sent(&self) -> Option<Sent> {
         match &*self.0 {
@@ -269,11 +280,22 @@ impl From<Outcome> for Error {
 }
 
 /// What happened, with all its causes: an exit status and the last words of a process, an HTTP status,
-/// a refused connection. So one line is enough to act on.
+/// a refused connection. So one line is enough to act on. It contains text of the peer, such as the
+/// start of an HTTP body, with control characters escaped.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fmt_first(f)?;
-        self.causes().try_for_each(|cause| write!(f, ": {cause}"))
+        for cause in self.causes() {
+            // The HTTP answer below it says the same, and more.
+            let is_status = cause.downcast_ref::<Loss>().is_some_and(|loss| {
+                matches!(loss.kind, LossKind::HttpStatus(_)) && loss.source.is_some()
+            });
+            if !is_status {
+                f.write_str(": ")?;
+                write!(Printable(f), "{cause}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -335,6 +357,25 @@ impl Error {
             Inner::BadParams(_) => f.write_str("the parameters cannot be written as JSON"),
             Inner::Connect(what, _) => f.write_str(what),
         }
+    }
+}
+
+/// Writes control characters as escapes. The body of an HTTP response and the last line of a child's
+/// stderr are the peer's text: they must not move the cursor of a terminal, nor add a line to a log.
+struct Printable<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for Printable<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for part in text.split_inclusive(char::is_control) {
+            match part.chars().next_back().filter(|last| last.is_control()) {
+                Some(last) => {
+                    self.0.write_str(&part[..part.len() - last.len_utf8()])?;
+                    write!(self.0, "{}", last.escape_default())?;
+                }
+                None => self.0.write_str(part)?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Declined,
     Dismissed,
     Failed(Error),
-    ValidationError(String),
+    Invalid(String),
     Form(String),
     BadQuestion(String),
     Unwritten(serde_json::Error),
@@ -59,7 +59,7 @@ impl InputError {
     }
 
     pub(crate) fn unfit(problem: String) -> Self {
-        Self(Kind::ValidationError(problem))
+        Self(Kind::Invalid(problem))
     }
 
     pub(crate) fn form(problem: String) -> Self {
@@ -81,13 +81,13 @@ impl fmt::Display for InputError {
         match &self.0 {
             Kind::Declined => f.write_str("the user said no"),
             Kind::Dismissed => f.write_str("the user did not answer"),
-            Kind::Failed(_) => f.write_str("the client could not be asked"),
-            Kind::ValidationError(problem) => {
+            Kind::Failed(error) => write!(f, "the client could not be asked: {error}"),
+            Kind::Invalid(problem) => {
                 write!(f, "the client's answer does not fit: {problem}")
             }
             Kind::Form(problem) => write!(f, "this type cannot be a form: {problem}"),
             Kind::BadQuestion(problem) => write!(f, "this cannot be asked: {problem}"),
-            Kind::Unwritten(_) => f.write_str("this cannot be written as JSON"),
+            Kind::Unwritten(error) => write!(f, "this cannot be written as JSON: {error}"),
             Kind::Refused(error) => write!(f, "refused: {error}"),
             Kind::Over => f.write_str("the request, or this round of it, is over"),
             Kind::InsideOnce => f.write_str("what is computed once cannot ask: ask first"),
@@ -96,12 +96,5 @@ impl fmt::Display for InputError {
     }
 }
 
-impl std::error::Error for InputError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.0 {
-            Kind::Failed(error) => Some(error),
-            Kind::Unwritten(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+/// `Display` includes the causes.
+impl std::error::Error for InputError {}

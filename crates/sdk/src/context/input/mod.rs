@@ -158,7 +158,7 @@ impl Context {
         });
         InputFuture::new(self.clone(), R::METHOD, params, move |answer| {
             let result = serde_json::from_value(answer);
-            read(result.map_err(|error| Read::ValidationError(error.to_string()))?)
+            read(result.map_err(|error| Read::Invalid(error.to_string()))?)
         })
     }
 

@@ -49,7 +49,7 @@ pub(crate) fn filled_in<T: DeserializeOwned>(mut result: ElicitResult) -> Result
     agreed(result)?;
     serde_path_to_error::deserialize(content).map_err(|error| {
         let problem = error.inner().to_string();
-        Read::ValidationError(match error.path().to_string().as_str() {
+        Read::Invalid(match error.path().to_string().as_str() {
             "." => problem,
             path => format!("`{path}`: {problem}"),
         })
@@ -61,14 +61,14 @@ pub(crate) enum Read {
     /// A valid answer that declines or dismisses the question.
     Answer(Kind),
     /// Not a valid answer.
-    ValidationError(String),
+    Invalid(String),
 }
 
 impl From<Read> for InputError {
     fn from(read: Read) -> Self {
         match read {
             Read::Answer(kind) => Self(kind),
-            Read::ValidationError(problem) => Self(Kind::ValidationError(problem)),
+            Read::Invalid(problem) => Self(Kind::Invalid(problem)),
         }
     }
 }
@@ -110,7 +110,7 @@ impl<T> InputFuture<T> {
         let form = params.get("requestedSchema").cloned();
         let read = |answer: Value| {
             if let (Some(form), Ok(answer)) = (&form, serde_json::from_value(answer.clone())) {
-                filled::check(form, &answer).map_err(Read::ValidationError)?;
+                filled::check(form, &answer).map_err(Read::Invalid)?;
             }
             (self.read)(answer)
         };
@@ -141,7 +141,7 @@ impl<T> InputFuture<T> {
         match read(answer) {
             Ok(answer) => Ok(answer),
             Err(Read::Answer(kind)) => Err(InputError(kind)),
-            Err(Read::ValidationError(problem)) => {
+            Err(Read::Invalid(problem)) => {
                 rounds.end_for_answer(&name, &problem);
                 rounds.over().await;
                 Err(InputError(Kind::Over))

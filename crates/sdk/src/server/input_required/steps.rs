@@ -61,10 +61,10 @@ impl<S> RoundTrip<S> {
         let form = serde_json::to_value(form).map_err(InputError::unwritten)?;
         let read = match filled::check(&form, &result) {
             Ok(()) => filled_in(result),
-            Err(problem) => Err(Read::ValidationError(problem)),
+            Err(problem) => Err(Read::Invalid(problem)),
         };
         read.map_err(|read| match read {
-            Read::ValidationError(problem) => self.unfit(name, problem),
+            Read::Invalid(problem) => self.unfit(name, problem),
             read => read.into(),
         })
     }

@@ -166,6 +166,22 @@ async fn an_odd_answer_can_be_asked_what_it_was() {
     assert_eq!(answer.body.len(), 200, "the start of the body");
 }
 
+/// The text of an error goes to terminals and logs, and this is the server's.
+#[tokio::test]
+async fn an_odd_answer_is_printed_once_and_without_control_characters() {
+    let page = || {
+        let body = "no\u{1b}[2Jtrace\r\nlevel=info all is well";
+        Reply::Bytes(response("503 No", "text/plain", body))
+    };
+    let (error, _) = lost(Mode::Modern, page).await;
+    let text = error.to_string();
+    assert_eq!(text.matches("503").count(), 1, "{text}");
+    assert!(!text.contains(char::is_control), "{text:?}");
+    assert!(text.contains("trace\\r\\nlevel"), "{text}");
+    assert!(!error.summary().contains("503"), "{}", error.summary());
+    assert!(std::error::Error::source(&error).is_none(), "all is said");
+}
+
 #[tokio::test]
 async fn a_refusal_is_a_refusal_whatever_its_status() {
     for status in [
