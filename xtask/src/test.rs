@@ -7,7 +7,7 @@ use crate::{conformance, cost, interop, rules, soak};
 
 pub(crate) fn run() -> Result<(), String> {
     lints()?;
-    tests(&["--workspace"])?;
+    tests(&["--workspace", "--lib", "--bins", "--tests"])?;
     without_the_validator()?;
     step::run(
         "doc tests",
@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<(), String> {
 pub(crate) fn check() -> Result<(), String> {
     lints()?;
     tests(&["--package=belay-protocol", "--package=belay-schema"])?;
-    tests(&["--package=belay-mcp", "--lib"])?;
+    tests(&["--package=belay-mcp", "--lib", "--all-features"])?;
     println!("\nxtask: everything passed; `cargo xtask test` runs the rest");
     Ok(())
 }
@@ -55,14 +55,14 @@ fn lints() -> Result<(), String> {
     rules::run()
 }
 
-/// Runs the tests of these packages, with nextest if it is installed.
-fn tests(packages: &[&str]) -> Result<(), String> {
+/// Runs the tests that are selected, with nextest if it is installed.
+fn tests(selected: &[&str]) -> Result<(), String> {
     let nextest = cargo(&["nextest", "--version"]).output();
     let mut tests = match nextest.is_ok_and(|output| output.status.success()) {
         true => cargo(&["nextest", "run"]),
-        false => cargo(&["test", "--lib", "--bins", "--tests"]),
+        false => cargo(&["test"]),
     };
-    step::run("tests", tests.args(packages))
+    step::run("tests", tests.args(selected))
 }
 
 /// Runs the feature tests on every wire once more without the schema validator, which is on by

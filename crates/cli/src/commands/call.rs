@@ -21,7 +21,7 @@ use crate::target::{Connected, Target, which_server};
 #[derive(Args)]
 #[command(
     override_usage = "belay call [OPTIONS] <SERVER> <TOOL> [ARGUMENT]...\n       belay call [OPTIONS] <TOOL> [ARGUMENT]... -- <COMMAND>...",
-    after_help = "ToolDefinition arguments:
+    after_help = "Tool arguments:
   key=value    a value, converted to the type in the tool's schema
   key:=json    a JSON value
   key=@file    a value read from a file

@@ -257,6 +257,17 @@ impl PromptArguments for () {
     }
 }
 
+impl<N: AsRef<str>, V: AsRef<str>> PromptArguments for &[(N, V)] {
+    fn into_map(self) -> Option<BTreeMap<String, String>> {
+        let pairs = self.iter();
+        Some(
+            pairs
+                .map(|(name, value)| (name.as_ref().into(), value.as_ref().into()))
+                .collect(),
+        )
+    }
+}
+
 /// Every collection of pairs.
 macro_rules! pairs {
     ($([$($generics:tt)*] $collection:ty;)*) => {$(

@@ -196,6 +196,7 @@ impl Link {
         message: Result<Message, DecodeError>,
     ) -> ExchangeHandle {
         let _ = self.app.get_or_init(|| Arc::downgrade(app));
+        log_malformed(&message);
         let (handle, started, routed) = {
             let mut state = self.lock();
             let (state, now) = (&mut *state, self.now());
@@ -286,6 +287,7 @@ impl Link {
         message: Result<Message, DecodeError>,
         is_last: bool,
     ) {
+        log_malformed(&message);
         let (ended, routed) = {
             let mut state = self.lock();
             let (state, now) = (&mut *state, self.now());
@@ -302,7 +304,7 @@ impl Link {
         };
         self.wake(routed);
         if let Some((Some(waiter), outcome)) = ended {
-            fenced("a waker", || waiter.ended(outcome));
+            fenced("a waker", move || waiter.ended(outcome));
         }
     }
 
@@ -320,10 +322,7 @@ impl Link {
                 }
                 engine.handle_message(now, exchange, message);
             }
-            Err(error) => {
-                tracing::debug!(%error, "a message was malformed (smallest-scope)");
-                engine.handle_malformed(now, exchange, &error);
-            }
+            Err(error) => engine.handle_malformed(now, exchange, &error),
         }
     }
 
@@ -385,5 +384,12 @@ impl State {
     fn is_carried(&mut self, exchange: ExchangeId) -> bool {
         let port = self.engine.exchange_mut(exchange);
         port.is_some_and(|port| port.carrier.is_some())
+    }
+}
+
+/// Outside the link's lock: the subscriber of a program's logs is user code.
+fn log_malformed(message: &Result<Message, DecodeError>) {
+    if let Err(error) = message {
+        tracing::debug!(%error, "a message was malformed (smallest-scope)");
     }
 }

@@ -162,7 +162,7 @@ pub(crate) async fn drive_exchanges(link: &Arc<Link>, app: &Arc<dyn App>, until:
     drive_exchanges_with(link, app, until, || {}).await;
 }
 
-/// Like [`turn`], with a function that is called at every turn.
+/// Like [`drive_exchanges`], with a function that is called at every turn.
 pub(crate) async fn drive_exchanges_with(
     link: &Arc<Link>,
     app: &Arc<dyn App>,
@@ -267,7 +267,8 @@ impl Link {
     /// right after the first call, and each call would be written on its own. So all calls that
     /// are ready are written at once.
     async fn until_others_ran(&self) {
-        if !self.keeps_runner {
+        let is_client = !self.keeps_runner;
+        if is_client {
             tokio::task::yield_now().await;
         }
     }

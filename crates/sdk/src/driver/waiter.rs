@@ -98,15 +98,15 @@ impl Waiter {
 
     /// Sets the outcome, and wakes the caller.
     pub(super) fn ended(&self, outcome: Outcome) {
-        let before = std::mem::replace(&mut *self.end.lock(), End::Ended(outcome));
-        if let End::Waiting(Some(waker)) = before {
-            waker.wake();
-        }
         // The progress callback is dropped now, because the call's future may be
-        // kept and never polled again.
+        // kept and never polled again; and before the caller is woken, which may rely on that.
         if self.wants_progress {
             let callback = self.progress.lock().take();
             fenced("on_progress", || drop(callback));
+        }
+        let before = std::mem::replace(&mut *self.end.lock(), End::Ended(outcome));
+        if let End::Waiting(Some(waker)) = before {
+            waker.wake();
         }
     }
 

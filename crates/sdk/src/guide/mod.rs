@@ -11,12 +11,15 @@
 //! - [`versions`]: protocol versions (eras), server information, capabilities and extensions
 //! - [`http`]: a server for many clients, its limits, `Host` and `Origin` checks, CORS
 //! - [`stopping`]: cancellation, timeouts, and what happens to a handler
+//! - [`errors`]: which error type is for what
+//! - [`testing`]: an in-process client, cancellation in tests
 //! - [`observing`]: progress, logging, tracing and metrics
 //!
 //! `examples/everything` is a server with one of each.
 
 pub mod asking;
 pub mod caching;
+pub mod errors;
 pub mod http;
 pub mod listening;
 pub mod lists;
@@ -24,5 +27,6 @@ pub mod observing;
 pub mod prompts;
 pub mod resources;
 pub mod stopping;
+pub mod testing;
 pub mod tools;
 pub mod versions;

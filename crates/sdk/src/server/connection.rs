@@ -1,4 +1,4 @@
-//! `Serving`: a connection that is being served.
+//! A connection that is being served.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -393,7 +393,7 @@ impl Warden {
 
 /// How a server's process exited, with the end of its stderr.
 ///
-/// It is the source of the error of every call that was lost because of the exit.
+/// [`Error::exited`](crate::Error::exited) gives it for every call that was lost because of the exit.
 #[derive(Clone, Debug)]
 pub struct ProcessExit {
     status: Option<ExitStatus>,

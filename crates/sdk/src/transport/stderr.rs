@@ -31,7 +31,7 @@ const BUFFER: usize = 256 << 10;
 /// At the end, printed bytes have this long to reach the real stderr.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-static CARRIED: OnceLock<Option<ExchangeHandle>> = OnceLock::new();
+static REDIRECTED: OnceLock<Option<Redirected>> = OnceLock::new();
 
 /// Keeps a stderr that nobody reads from stopping this process.
 ///
@@ -50,8 +50,8 @@ static CARRIED: OnceLock<Option<ExchangeHandle>> = OnceLock::new();
 /// let _stderr = belay::server::guard_stderr();
 /// ```
 pub fn guard_stderr() -> StderrGuard {
-    CARRIED.get_or_init(|| {
-        ExchangeHandle::new().unwrap_or_else(|error| {
+    REDIRECTED.get_or_init(|| {
+        Redirected::new().unwrap_or_else(|error| {
             tracing::warn!(%error, "a full stderr will block this process");
             None
         })
@@ -66,13 +66,13 @@ pub struct StderrGuard(());
 
 impl Drop for StderrGuard {
     fn drop(&mut self) {
-        if let Some(Some(handle)) = CARRIED.get() {
+        if let Some(Some(handle)) = REDIRECTED.get() {
             handle.flush();
         }
     }
 }
 
-struct ExchangeHandle {
+struct Redirected {
     real: OwnedFd,
     pipe: OwnedFd,
     buffer: Arc<Buffer>,
@@ -95,7 +95,7 @@ struct State {
     broken: bool,
 }
 
-impl ExchangeHandle {
+impl Redirected {
     /// `None` if stderr cannot block, or is a terminal, where a user reads it.
     fn new() -> io::Result<Option<Self>> {
         let kind = FileType::from_raw_mode(fstat(stderr())?.st_mode);

@@ -1,7 +1,8 @@
 //! What the eras do differently for a request that is being handled. A legacy client introduces itself
 //! once, and the connection remembers that; a modern one says everything with each request.
 //!
-//! This is where a handler's code forks by era: everything else asks [`EraRules`].
+//! What a request says of its client, log levels and error codes fork here. Input requests fork where
+//! they are made (`context/input/request.rs`, `server/input_required`), results in `Service::reply`.
 
 mod legacy;
 mod modern;

@@ -4,8 +4,9 @@ use std::fmt;
 
 /// Why a tool failed, in a message that the model can read.
 ///
-/// Any error becomes one, and so does a text, so `?` works. Its message is shown to the caller, so it
-/// should not hold secrets.
+/// Any error that is `Send + Sync + 'static` becomes one, and so does a text, so `?` works. For other
+/// errors, such as that of a standard mutex, write `.map_err(|error| ToolError::new(error.to_string()))`.
+/// The message is shown to the caller, so it should not hold secrets.
 ///
 /// ```
 /// use belay::ToolError;

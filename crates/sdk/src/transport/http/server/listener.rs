@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const LAST_MOMENT: Duration = Duration::from_millis(300);
 /// The pause after accepting has failed, as it does without free file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
-/// Serves on HTTP until a signal arrives.
+/// Serves on HTTP until a signal arrives. Prints the URL to stderr; [`Endpoint::bind`] prints nothing.
 ///
 /// Installs handlers for SIGTERM and SIGINT: the first signal begins an orderly shutdown,
 /// a second one ends its drain.
@@ -55,6 +55,12 @@ pub async fn serve(address: impl ToSocketAddrs, server: impl Into<Server>) -> io
     let mut interrupt = signal(SignalKind::interrupt())?;
     let _stderr = crate::server::guard_stderr();
     let mut listening = Endpoint::new(server).bind(address).await?;
+    // Unlike `eprintln!`, this does not panic if stderr cannot be written.
+    let _ = writeln!(
+        io::stderr(),
+        "serving at http://{}/mcp",
+        listening.address()
+    );
     loop {
         tokio::select! {
             biased;
