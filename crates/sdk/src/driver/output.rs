@@ -183,7 +183,7 @@ impl State {
 
 fn no_room_for_answer(bytes: usize) -> ErrorObject {
     let problem = format!(
-        "the request was handle out, but its answer of {bytes} bytes was dropped: it is too much, \
+        "the request was carried out, but its answer of {bytes} bytes was dropped: it is too much, \
          with all that waits to be read and is worked on (`kept_bytes`)"
     );
     // Not the code for overload, after which a request can be repeated: this one has run.

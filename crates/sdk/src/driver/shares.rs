@@ -261,7 +261,9 @@ impl Permit {
         let pools = &self.peer.pools;
         self.peer.held[self.pool as usize].fetch_sub(amount, ORDER);
         pools.used[self.pool as usize].fetch_sub(amount, ORDER);
-        if pools.waiting.load(ORDER) > 0 {
+        // What is waited for is bytes. A request that ends gives back other permits, too, for which
+        // every handler that waits would look in vain.
+        if self.pool == Pool::Bytes && pools.waiting.load(ORDER) > 0 {
             pools.freed.notify_waiters();
         }
     }
